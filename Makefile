@@ -1,0 +1,48 @@
+# The manual: `make check` runs the main job, `make test` passes the tests. Both set up what they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := $(VENV)/.setup
+
+.PHONY: setup check test lint format gpu-test golden wheel clean
+
+setup: $(SETUP)
+
+# Where there is a GPU the extra `cuda` is installed too: PyCUDA compiles against the CUDA toolkit found here.
+$(SETUP): pyproject.toml
+	$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is incomplete: apt install python3-venv" >&2; exit 2; }
+	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install -q --editable . --group dev
+	if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then $(BIN)/python -m pip install -q --editable '.[cuda]'; fi
+	touch $@
+
+# The main job: on the GPU where there is one, else on the recorded device.
+check: setup
+	if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then $(BIN)/perfgate check; else $(BIN)/perfgate check --device recorded; fi
+
+test: setup
+	$(BIN)/python -m pytest -m "not gpu" -n auto
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/check-jsonschema --check-metaschema schemas/*.json
+	$(BIN)/codespell
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+gpu-test: setup
+	$(BIN)/python -m pytest -m gpu
+
+golden: setup
+	$(BIN)/python -m pytest -m "not gpu" --update-golden tests
+
+wheel: setup
+	$(BIN)/python -m build
+
+clean:
+	rm -rf $(VENV) build dist perfgate-results

@@ -1,0 +1,1 @@
+"""What things are, what is decided, what the hardware allows: pure, no files, clock, environment, network, GPU."""

@@ -1,0 +1,83 @@
+"""What a team decides: error rate, launches, stages, margins, and what fails a check.
+
+Every threshold of the judging lives here, with its default and the reason; the effective policy is
+part of every report.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarginDefaults:
+    """Default margins of one family, as relative changes.
+
+    Attributes:
+        same_chip: against sessions of the chip under judgement.
+        cross_chip: against other chips of the identity.
+    """
+
+    same_chip: float
+    cross_chip: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """An intended slowdown: the verdict stays, the exit code passes.
+
+    Attributes:
+        case: glob over case ids.
+        limit: largest relative change accepted.
+        reason: why.
+        link: where it was decided.
+        expires: ISO date after which the entry fails the check.
+    """
+
+    case: str
+    limit: float
+    reason: str
+    link: str | None = None
+    expires: str | None = None
+
+
+# Families not named here take the values of "default". Reasons: docs/statistics.md, "The margin".
+MARGIN_DEFAULTS: Mapping[str, MarginDefaults] = {
+    "bandwidth": MarginDefaults(same_chip=0.005, cross_chip=0.01),
+    "gemm": MarginDefaults(same_chip=0.01, cross_chip=0.01),
+    "launch.graph_node": MarginDefaults(same_chip=0.01, cross_chip=0.03),
+    "launch.gap": MarginDefaults(same_chip=0.10, cross_chip=0.20),
+    "default": MarginDefaults(same_chip=0.01, cross_chip=0.02),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The effective policy of a check.
+
+    Attributes:
+        alpha: probability that a check of unchanged code fails by chance.
+        equivalence_alpha: error rate, a case, of "unchanged".
+        launches: fresh processes of a check.
+        stages: launches after which the data is looked at; the last equals ``launches``.
+        baseline_launches: least number of launches of a baseline session.
+        confirmation_pause_s: idle time before a regression is measured again.
+        margins: policy's own margins by glob over case ids; the last match wins.
+        margin_floor: no margin below it, whatever the calibration says.
+        accept: intended slowdowns.
+        suspected_fails, inconclusive_fails, missing_fails: whether these verdicts fail the check.
+        gate_host_timed: judge host-timed cases too (only where calibration finds them stable).
+    """
+
+    alpha: float = 0.01
+    equivalence_alpha: float = 0.05
+    launches: int = 6
+    stages: tuple[int, ...] = (3, 6)
+    baseline_launches: int = 12
+    confirmation_pause_s: float = 60.0
+    margins: Mapping[str, float] = field(default_factory=dict)
+    margin_floor: float = 0.003
+    accept: tuple[Acceptance, ...] = ()
+    suspected_fails: bool = True
+    inconclusive_fails: bool = False
+    missing_fails: bool = True
+    gate_host_timed: bool = False

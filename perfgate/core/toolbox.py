@@ -1,0 +1,126 @@
+"""What a case may ask of a device while it is prepared: kernels, buffers, data and a stream.
+
+Protocols only. ``devices`` implement them, ``suite`` and users' own suites call them; neither
+knows the other.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from perfgate.core.gpu import Gpu
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """Whether an output is right.
+
+    Attributes:
+        passed: the error is within the tolerance and everything was written.
+        error: largest relative error found; NaN where something was left unwritten.
+        tolerance: largest relative error allowed, derived from the accumulator.
+        detail: what was compared with what; names the first wrong element where there is one.
+    """
+
+    passed: bool
+    error: float
+    tolerance: float
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A prepared case.
+
+    Attributes:
+        executions: one callable a buffer set; calling it enqueues one execution on the toolbox's
+            stream and returns at once. The measuring loop rotates over them.
+        poison: makes every output invalid (NaN), so that an execution that writes nothing is seen.
+        verify: checks the outputs that the last rotation left behind.
+    """
+
+    executions: tuple[Callable[[], None], ...]
+    poison: Callable[[], None]
+    verify: Callable[[], Verification]
+
+    def __post_init__(self) -> None:
+        if not self.executions:
+            message = "a workload needs at least one execution"
+            raise ValueError(message)
+
+
+class Buffer(Protocol):
+    """Device memory that lives as long as the case is open."""
+
+    @property
+    def address(self) -> int:
+        """Device pointer."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Size as asked for; the address is aligned to 256 bytes at least."""
+        ...
+
+
+class Kernel(Protocol):
+    """A compiled device function."""
+
+    def bind(
+        self,
+        *,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        args: Sequence[Any],
+        shared_bytes: int = 0,
+    ) -> Callable[[], None]:
+        """Return a callable that enqueues this kernel with these arguments on the toolbox's stream.
+
+        ``args`` are Buffers or numpy scalars (``np.uint64(7)``); a plain Python int or float is
+        refused, since its width would be a guess.
+        """
+        ...
+
+
+class Toolbox(Protocol):
+    """The device as a case sees it while it is prepared."""
+
+    @property
+    def gpu(self) -> Gpu:
+        """The GPU at hand."""
+        ...
+
+    @property
+    def stream(self) -> int:
+        """Handle (CUstream) of the stream that everything is timed on."""
+        ...
+
+    def kernel(self, source: str, function: str, *, defines: Mapping[str, int | str] | None = None) -> Kernel:
+        """Compile ``source`` (a file of the kernels folder, or an absolute path) and return ``function`` of it.
+
+        Raises:
+            CompileError: with the compiler's log.
+        """
+        ...
+
+    def buffer(self, size_bytes: int) -> Buffer:
+        """Return uninitialised device memory of the arena that all cases of a launch share.
+
+        Raises:
+            DeviceError: the arena is too small; names the size asked for and the size left.
+        """
+        ...
+
+    def read(self, buffer: Buffer, dtype: Any, count: int, offset_bytes: int = 0) -> np.ndarray:
+        """Copy ``count`` elements to the host, after the stream has finished."""
+        ...
+
+    def write(self, buffer: Buffer, values: np.ndarray) -> None:
+        """Copy an array to the device, in stream order."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until the stream is empty."""
+        ...

@@ -1,0 +1,1 @@
+"""What a session runs on: CUDA through PyCUDA, or recorded sessions."""

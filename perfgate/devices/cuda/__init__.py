@@ -1,0 +1,1 @@
+"""CUDA devices: the only room that imports pycuda and pynvml."""

@@ -1,0 +1,1 @@
+"""Pure text and pictures from a report."""

@@ -1,0 +1,1 @@
+"""The built-in cases: which kernel, sizes, work and reference."""
