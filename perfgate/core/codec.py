@@ -1,0 +1,133 @@
+"""Dataclasses to JSON values and back, by their type hints: one codec for documents and messages.
+
+Field names in JSON are the field names in code. Strict on reading: unknown keys, wrong types and
+missing required fields are errors with a JSON pointer. Hot path: a tuple of floats is converted in
+one pass and checked by the dataclass that holds it.
+"""
+
+import dataclasses
+import functools
+import types
+import typing
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class CodecError(ValueError):
+    """A JSON value that does not fit its type, with the JSON pointer of the place."""
+
+    def __init__(self, pointer: str, message: str) -> None:
+        super().__init__(f"{pointer or '/'}: {message}")
+        self.pointer = pointer
+        self.reason = message
+
+
+def encode(value: Any) -> Any:
+    """Turn dataclasses, enums, tuples and mappings into JSON values; numbers and text stay."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [encode(item) for item in value]
+    return value
+
+
+def decode(kind: type[T], value: Any, pointer: str = "") -> T:
+    """Turn a JSON value into ``kind``.
+
+    Raises:
+        CodecError: the value does not fit; names the place.
+    """
+    return typing.cast("T", _decode(kind, value, pointer))
+
+
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _decode(kind: Any, value: Any, pointer: str) -> Any:
+    origin = typing.get_origin(kind)
+    if origin in (typing.Union, types.UnionType):
+        return _decode_union(kind, value, pointer)
+    if origin is tuple:
+        return _decode_tuple(typing.get_args(kind)[0], value, pointer)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        if not isinstance(value, dict):
+            raise CodecError(pointer, f"expected an object, found {_named(value)}")
+        item = typing.get_args(kind)[1]
+        return {key: _decode(item, one, f"{pointer}/{_escaped(key)}") for key, one in value.items()}
+    if kind is Any or kind is object:
+        return value
+    if dataclasses.is_dataclass(kind):
+        return _decode_dataclass(typing.cast("type", kind), value, pointer)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        try:
+            return kind(value)
+        except ValueError:
+            known = ", ".join(str(member.value) for member in kind)
+            raise CodecError(pointer, f"{value!r} is none of {known}") from None
+    return _decode_scalar(kind, value, pointer)
+
+
+def _decode_union(kind: Any, value: Any, pointer: str) -> Any:
+    """Only ``X | None`` occurs."""
+    if value is None:
+        return None
+    inner = next(one for one in typing.get_args(kind) if one is not types.NoneType)
+    return _decode(inner, value, pointer)
+
+
+def _decode_tuple(item: Any, value: Any, pointer: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise CodecError(pointer, f"expected an array, found {_named(value)}")
+    if item is float and all(type(one) is float for one in value):
+        return tuple(value)
+    return tuple(_decode(item, one, f"{pointer}/{index}") for index, one in enumerate(value))
+
+
+def _decode_dataclass(kind: type, value: Any, pointer: str) -> Any:
+    if not isinstance(value, dict):
+        raise CodecError(pointer, f"expected an object, found {_named(value)}")
+    hints = _hints(kind)
+    unknown = sorted(set(value) - set(hints))
+    if unknown:
+        raise CodecError(f"{pointer}/{_escaped(unknown[0])}", "unknown field")
+    required = [
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    ]
+    missing = [name for name in required if name not in value]
+    if missing:
+        raise CodecError(pointer, f"{missing[0]!r} is missing")
+    arguments = {name: _decode(hints[name], one, f"{pointer}/{name}") for name, one in value.items()}
+    try:
+        return kind(**arguments)
+    except ValueError as error:
+        raise CodecError(pointer, str(error)) from error
+
+
+def _decode_scalar(kind: Any, value: Any, pointer: str) -> Any:
+    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if kind is int and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if kind in (str, bool) and isinstance(value, kind):
+        return value
+    raise CodecError(pointer, f"expected {getattr(kind, '__name__', kind)}, found {_named(value)}")
+
+
+def _named(value: Any) -> str:
+    names = {dict: "an object", list: "an array", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), f"the number {value!r}")
