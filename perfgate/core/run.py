@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from perfgate.core.case import Timing, Unit, Work
 from perfgate.core.gpu import Environment, Gpu
 from perfgate.core.plan import CasePlan
+from perfgate.shims import StrEnum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,16 @@ class Health:
     foreign_processes: tuple[str, ...] = ()
 
 
+class Fault(StrEnum):
+    """A fault that the recorded device rehearses."""
+
+    THROTTLE = "throttle"  # the clock drops and the hardware says that it slows down for heat
+    HANG = "hang"  # a kernel never ends
+    CRASH = "crash"  # the process dies of SIGSEGV
+    WRONG_OUTPUT = "wrong-output"  # verification fails
+    OUT_OF_MEMORY = "oom"  # the device has no memory left for the case
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
     """A rehearsed slowdown, speed-up or fault: stated in every output.
@@ -143,6 +154,11 @@ class Injection:
     pattern: str
     requested: str
     effective: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def fault(self) -> Fault | None:
+        """The fault that was asked for; None where it was a relative change."""
+        return Fault(self.requested) if self.requested in tuple(Fault) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
