@@ -153,13 +153,8 @@ class JournalReader:
 
     def messages(self) -> tuple[Message, ...]:
         """Return the messages of the complete lines written since the last call."""
-        found = []
-        for line in self._complete_lines():
-            try:
-                found.append(_message(line))
-            except ValueError as error:
-                self._damage(str(error))
-        return tuple(found)
+        found = (self._parsed(line) for line in self._complete_lines())
+        return tuple(message for message in found if message is not None)
 
     def last_messages(self) -> tuple[Message, ...]:
         """Return what is left once the writer is gone, and name a last line that was cut off."""
@@ -188,6 +183,13 @@ class JournalReader:
                         self._rest, self._is_overlong = b"", True
         except FileNotFoundError:
             return
+
+    def _parsed(self, line: bytes) -> Message | None:
+        try:
+            return _message(line)
+        except ValueError as error:
+            self._damage(str(error))
+            return None
 
     def _damage(self, what: str) -> None:
         self._damage_count += 1
