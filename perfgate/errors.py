@@ -9,6 +9,7 @@ A regression is a result, not an exception. The tree::
     ├── DeviceError              5   GPU, driver, compiler or launch failure
     │   ├── NoDeviceError
     │   ├── CompileError
+    │   ├── DeviceMemoryError
     │   ├── LaunchError
     │   └── DeviceBusyError
     ├── WrongOutputError         6   a kernel's output is wrong: its time means nothing
@@ -103,6 +104,10 @@ class NoDeviceError(DeviceError):
 
 class CompileError(DeviceError):
     """A kernel does not compile; the message holds the compiler's log."""
+
+
+class DeviceMemoryError(DeviceError):
+    """The GPU has too little free memory for a case."""
 
 
 class LaunchError(DeviceError):
