@@ -9,9 +9,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from perfgate.core.case import Suite
 from perfgate.core.gpu import Environment, Gpu
-from perfgate.core.run import CaseInfo, Health
+from perfgate.core.run import Health
 from perfgate.core.toolbox import Verification
 from perfgate.shims import StrEnum
 
@@ -137,10 +136,6 @@ class Device(Protocol):
     @property
     def environment(self) -> Environment:
         """Environment."""
-        ...
-
-    def case_infos(self, suite: Suite | None) -> dict[str, CaseInfo]:
-        """Describe the cases that this device can run of a suite; a recording brings its own."""
         ...
 
     def health(self) -> Health:

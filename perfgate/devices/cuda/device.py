@@ -1,0 +1,107 @@
+"""The CUDA device as the parent process sees it: identity, health, lock; never a context."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from perfgate.core.device import DeviceKind
+from perfgate.core.gpu import Environment, Gpu
+from perfgate.core.run import Health
+from perfgate.devices.cuda.compiler import found_compiler
+from perfgate.devices.cuda.driver import device_uuid, found_device
+from perfgate.devices.cuda.identity import identified_gpu, surrounding_environment
+from perfgate.devices.cuda.nvml import Nvml, opened_nvml
+from perfgate.errors import DeviceBusyError, DeviceError
+
+
+class CudaDevice:
+    """A GPU. Keeps NVML open: without persistence mode the driver would de-initialise between launches.
+
+    Args:
+        selector: ``""`` (the first visible device), an index, or a UUID.
+
+    Raises:
+        NoDeviceError: there is none such.
+    """
+
+    kind = DeviceKind.CUDA
+
+    def __init__(self, selector: str) -> None:
+        index = found_device(selector)
+        self._uuid = device_uuid(index)
+        self._index = index
+        self._nvml: Nvml = opened_nvml(self._uuid)
+        self._before: frozenset[int] | None = self._nvml.process_ids()
+        self._gpu = identified_gpu(index, self._uuid, self._nvml)
+        self._environment = surrounding_environment(self._nvml, _compiler_name())
+
+    @property
+    def address(self) -> str:
+        """See core.device.Device."""
+        return f"cuda:{self._uuid or self._index}"
+
+    @property
+    def gpu(self) -> Gpu:
+        """See core.device.Device."""
+        return self._gpu
+
+    @property
+    def environment(self) -> Environment:
+        """See core.device.Device."""
+        return self._environment
+
+    def health(self) -> Health:
+        """See core.device.Device."""
+        return self._nvml.health()
+
+    def foreign_processes(self, own: int) -> tuple[str, ...]:
+        """See core.device.Device.
+
+        Containers show host process ids, so ours cannot be told by number: what was there before the
+        first launch is foreign, and what appeared since is foreign beyond our own number.
+        """
+        now = self._nvml.process_ids()
+        if now is None:
+            return ()
+        before = self._before or frozenset()
+        appeared = len(now - before) - own
+        names = [f"process {pid}" for pid in sorted(now & before)]
+        return (*names, *(["a process that started during the session"] * max(0, appeared)))
+
+    @contextlib.contextmanager
+    def lock(self, *, wait: bool) -> Iterator[None]:
+        """See core.device.Device."""
+        from filelock import FileLock, Timeout
+
+        path = Path(tempfile.gettempdir()) / f"perfgate-{self._gpu.chip or self._index}.lock"
+        with contextlib.suppress(OSError):  # another user's file: may be locked, not be created
+            path.touch(mode=0o666)
+        lock = FileLock(path, timeout=-1 if wait else 0, mode=0o666)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise DeviceBusyError(
+                "another perfgate is measuring on this GPU", hint="wait for it to end, or pass --wait"
+            ) from None
+        except OSError as error:
+            raise DeviceError(f"the GPU's lock {path.name} cannot be taken: {error}") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def _compiler_name() -> str | None:
+    """The compiler is needed by launches; here its absence is only unknown, so that a verdict names it once."""
+    try:
+        return found_compiler().name
+    except DeviceError:
+        return None
+
+
+def launch_environment() -> dict[str, str]:
+    """Return the environment of a launch: without the variables that change how CUDA executes."""
+    dropped = {"CUDA_LAUNCH_BLOCKING", "CUDA_FORCE_PTX_JIT"}
+    return {name: value for name, value in os.environ.items() if name not in dropped}

@@ -1,0 +1,197 @@
+"""NVML, every call of it optional: what the driver's management library says of one GPU.
+
+Found by UUID, never by index: CUDA_VISIBLE_DEVICES renumbers CUDA's devices, not NVML's. Tier 0:
+no NVML; tier 1: readable; tier 2: clocks locked by us and confirmed.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from perfgate.core.device import Telemetry
+from perfgate.core.run import Health
+
+T = TypeVar("T")
+
+# NVML_FI_DEV_CLOCKS_EVENT_REASON_*: cumulative nanoseconds (field 74 grew by 7.05e9 in 7.1 s of a capped GEMM).
+_CLOCK_EVENT_FIELDS = {
+    74: "sw_power_cap",
+    76: "sync_boost",
+    269: "sw_thermal",
+    270: "hw_thermal",
+    271: "hw_power_brake",
+}
+_MEMORY_TEMPERATURE_FIELD = 82
+_PCIE_REPLAY_FIELD = 94
+
+
+class Nvml:
+    """NVML's view of one GPU; every reading is None where it cannot be had.
+
+    Args:
+        uuid: CUDA's UUID of the device, ``"GPU-..."`` or ``"MIG-..."``.
+        library: the module ``pynvml`` or a stand-in; None when there is none.
+    """
+
+    def __init__(self, uuid: str | None, library: Any | None) -> None:
+        self._library: Any = library
+        self._handle: Any = None
+        self.note: str | None = None
+        if library is None:
+            self.note = "nvidia-ml-py is not installed"
+            return
+        try:
+            library.nvmlInit()
+            if uuid is not None:
+                self._handle = _handle_by_uuid(library, uuid)
+            else:
+                self.note = "the device's UUID is unknown"
+        except Exception as error:  # every failure of an optional library means tier 0
+            self.note = str(error)
+
+    @property
+    def tier(self) -> int:
+        """0: nothing can be read; 1: readable."""
+        return 0 if self._handle is None else 1
+
+    def close(self) -> None:
+        """Release the library; later readings are None."""
+        self._handle = None
+        if self._library is not None:
+            with contextlib.suppress(Exception):
+                self._library.nvmlShutdown()
+
+    def read(self, name: str, *args: Any) -> Any:
+        """Call ``nvmlDeviceGet<name>``; None where it is missing, refused or fails."""
+        if self._handle is None:
+            return None
+        try:
+            value = getattr(self._library, f"nvmlDeviceGet{name}")(self._handle, *args)
+        except Exception:  # NotSupported, NoPermission, GpuIsLost, a missing symbol: all mean "unknown"
+            return None
+        return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+    def system(self, name: str) -> Any:
+        """Call ``nvmlSystemGet<name>``."""
+        if self._handle is None:
+            return None
+        try:
+            value = getattr(self._library, f"nvmlSystemGet{name}")()
+        except Exception:
+            return None
+        return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+    def constant(self, name: str) -> Any:
+        """Return a constant of the library, None where this version lacks it."""
+        return getattr(self._library, name, None) if self._library is not None else None
+
+    def fields(self, *numbers: int) -> dict[int, int]:
+        """Read field values; a field that the GPU lacks is absent from the result."""
+        values = self.read("FieldValues", list(numbers)) or []
+        return {int(value.fieldId): int(value.value.ullVal) for value in values if getattr(value, "nvmlReturn", 1) == 0}
+
+    def telemetry(self) -> Telemetry:
+        """Read the counters that a case is framed by."""
+        counters = self.fields(*_CLOCK_EVENT_FIELDS)
+        return Telemetry(
+            at_s=time.monotonic(),
+            temperature_c=self.temperature_c(),
+            memory_clock_hz=_scaled(self.read("ClockInfo", 2), 1e6),
+            power_w=_scaled(self.read("PowerUsage"), 1e-3),
+            energy_j=_scaled(self.read("TotalEnergyConsumption"), 1e-3),
+            clock_events_s={_CLOCK_EVENT_FIELDS[number]: value * 1e-9 for number, value in counters.items()},
+        )
+
+    def temperature_c(self) -> float | None:
+        """Temperature of the GPU: the newer call first, the deprecated one where it is missing."""
+        value = self.read("TemperatureV", 0)
+        if value is None:
+            value = self.read("Temperature", 0)
+        return None if value is None else float(value)
+
+    def process_ids(self) -> frozenset[int] | None:
+        """Process ids of compute processes on this GPU (host ids, also inside a container)."""
+        found = self.read("ComputeRunningProcesses")
+        return None if found is None else frozenset(int(process.pid) for process in found)
+
+    def health(self) -> Health:
+        """Read the health block."""
+        fields = self.fields(_MEMORY_TEMPERATURE_FIELD, _PCIE_REPLAY_FIELD)
+        remapped = self.read("RemappedRows")
+        mig = self.read("MigMode")
+        return Health(
+            temperature_c=self.temperature_c(),
+            memory_temperature_c=_scaled(fields.get(_MEMORY_TEMPERATURE_FIELD) or None, 1.0),
+            power_w=_scaled(self.read("PowerUsage"), 1e-3),
+            remapped_rows_correctable=None if remapped is None else int(remapped[0]),
+            remapped_rows_uncorrectable=None if remapped is None else int(remapped[1]),
+            remap_pending=None if remapped is None else bool(remapped[2]),
+            remap_failed=None if remapped is None else bool(remapped[3]),
+            ecc_corrected=self._ecc("NVML_MEMORY_ERROR_TYPE_CORRECTED"),
+            ecc_uncorrected=self._ecc("NVML_MEMORY_ERROR_TYPE_UNCORRECTED"),
+            pcie_generation=self.read("CurrPcieLinkGeneration"),
+            pcie_generation_max=self.read("MaxPcieLinkGeneration"),
+            pcie_width=self.read("CurrPcieLinkWidth"),
+            pcie_width_max=self.read("MaxPcieLinkWidth"),
+            pcie_replays=fields.get(_PCIE_REPLAY_FIELD),
+            nvlink_links_active=self._active_nvlinks(),
+            mig_enabled=None if mig is None else mig[0] == 1,
+            virtualization=_virtualization(self.read("VirtualizationMode")),
+        )
+
+    def _ecc(self, kind: str) -> int | None:
+        code, counter = self.constant(kind), self.constant("NVML_VOLATILE_ECC")
+        if code is None or counter is None:
+            return None
+        value = self.read("TotalEccErrors", code, counter)
+        return None if value is None else int(value)
+
+    def _active_nvlinks(self) -> int | None:
+        count = self.constant("NVML_NVLINK_MAX_LINKS")
+        if count is None:
+            return None
+        states = [self.read("NvLinkState", link) for link in range(int(count))]
+        known = [state for state in states if state is not None]
+        return sum(known) if known else None
+
+
+def opened_nvml(uuid: str | None) -> Nvml:
+    """Open NVML for a device, or the empty stand-in where the library or the driver's part is missing."""
+    try:
+        import pynvml
+    except ImportError:
+        return Nvml(uuid, None)
+    return Nvml(uuid, pynvml)
+
+
+@contextlib.contextmanager
+def closing_nvml(uuid: str | None) -> Iterator[Nvml]:
+    """Open NVML and release it at the end."""
+    nvml = opened_nvml(uuid)
+    try:
+        yield nvml
+    finally:
+        nvml.close()
+
+
+def _handle_by_uuid(library: Any, uuid: str) -> Any:
+    """Accept text or bytes: versions of the binding differ."""
+    try:
+        return library.nvmlDeviceGetHandleByUUID(uuid)
+    except TypeError:
+        return library.nvmlDeviceGetHandleByUUID(uuid.encode())
+
+
+def _scaled(value: Any, factor: float) -> float | None:
+    return None if value is None else float(value) * factor
+
+
+def _virtualization(mode: Any) -> str | None:
+    names = {0: "none", 1: "passthrough", 2: "vgpu", 3: "host-vgpu", 4: "host-vsga"}
+    return None if mode is None else names.get(int(mode), str(mode))
+
+
+def first_known(*readings: Callable[[], T | None]) -> T | None:
+    """Return the first reading that is not None."""
+    return next((value for reading in readings if (value := reading()) is not None), None)

@@ -1,0 +1,129 @@
+"""The Toolbox of core.toolbox on CUDA: kernels, buffers and a stream for a case that is prepared."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from perfgate.core.gpu import Gpu
+from perfgate.core.toolbox import Buffer
+from perfgate.devices.cuda.compiler import CodeCache
+from perfgate.devices.cuda.driver import driver
+from perfgate.devices.cuda.memory import Arena, ArenaBuffer
+from perfgate.errors import DeviceError
+
+# More dynamic shared memory than this must be asked for explicitly.
+_SHARED_WITHOUT_ASKING = 48 * 1024
+
+
+class CudaKernel:
+    """A compiled device function on one stream."""
+
+    def __init__(self, function: Any, name: str, stream: Any) -> None:
+        self._function = function
+        self._name = name
+        self._stream = stream
+
+    def bind(
+        self,
+        *,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        args: Sequence[Any],
+        shared_bytes: int = 0,
+    ) -> Callable[[], None]:
+        """See core.toolbox.Kernel.bind."""
+        types: list[Any] = []
+        values: list[Any] = []
+        for place, argument in enumerate(args):
+            if isinstance(argument, np.generic):
+                types.append(argument.dtype)
+                values.append(argument)
+            elif hasattr(argument, "address"):
+                types.append("P")
+                values.append(int(argument.address))
+            else:
+                message = (
+                    f"{self._name}: argument {place} is a {type(argument).__name__}; pass a buffer or a numpy scalar"
+                    " such as np.uint64(7), since the width of a plain number would be a guess"
+                )
+                raise TypeError(message)
+        if shared_bytes > _SHARED_WITHOUT_ASKING:
+            drv = driver()
+            self._function.set_attribute(drv.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes)
+        self._function.prepare(types)
+        call, stream = self._function.prepared_async_call, self._stream
+        return lambda: call(grid, block, stream, *values, shared_size=shared_bytes)
+
+
+class CudaToolbox:
+    """What a case may ask of the CUDA device; counts the machine code that it loads."""
+
+    def __init__(self, *, gpu: Gpu, stream: Any, cache: CodeCache, arena: Arena) -> None:
+        self._gpu = gpu
+        self._stream = stream
+        self._cache = cache
+        self._arena = arena
+        self._modules: dict[str, Any] = {}
+        self._code: list[str] = []
+
+    @property
+    def gpu(self) -> Gpu:
+        """The GPU at hand."""
+        return self._gpu
+
+    @property
+    def stream(self) -> int:
+        """Handle of the stream."""
+        return int(self._stream.handle)
+
+    @property
+    def code_sha256(self) -> tuple[str, ...]:
+        """Hashes of the cubins that were asked for since the last ``begin``, in order."""
+        return tuple(self._code)
+
+    def begin(self) -> None:
+        """Start counting code for a new case."""
+        self._code = []
+
+    def kernel(self, source: str, function: str, *, defines: Mapping[str, int | str] | None = None) -> CudaKernel:
+        """See core.toolbox.Toolbox.kernel."""
+        cubin = self._cache.cubin(source, defines or {})
+        self._code.append(cubin.sha256)
+        drv = driver()
+        if cubin.sha256 not in self._modules:
+            try:
+                self._modules[cubin.sha256] = drv.module_from_buffer(cubin.code)
+            except drv.Error as error:
+                raise DeviceError(f"{source}: the driver refuses the compiled code: {error}") from error
+        try:
+            loaded = self._modules[cubin.sha256].get_function(function)
+        except drv.Error as error:
+            raise DeviceError(f'{source}: no function {function!r} (is it extern "C"?)') from error
+        return CudaKernel(loaded, f"{source}:{function}", self._stream)
+
+    def buffer(self, size_bytes: int) -> ArenaBuffer:
+        """See core.toolbox.Toolbox.buffer."""
+        return self._arena.buffer(size_bytes)
+
+    def read(self, buffer: Buffer, dtype: Any, count: int, offset_bytes: int = 0) -> np.ndarray:
+        """See core.toolbox.Toolbox.read."""
+        self.synchronize()
+        host = np.empty(count, dtype=dtype)
+        if offset_bytes + host.nbytes > buffer.size_bytes:
+            message = f"read of {host.nbytes} bytes at {offset_bytes} from a buffer of {buffer.size_bytes}"
+            raise ValueError(message)
+        driver().memcpy_dtoh(host, buffer.address + offset_bytes)
+        return host
+
+    def write(self, buffer: Buffer, values: np.ndarray) -> None:
+        """See core.toolbox.Toolbox.write."""
+        if values.nbytes > buffer.size_bytes:
+            message = f"write of {values.nbytes} bytes to a buffer of {buffer.size_bytes}"
+            raise ValueError(message)
+        self.synchronize()
+        driver().memcpy_htod(buffer.address, np.ascontiguousarray(values))
+
+    def synchronize(self) -> None:
+        """Wait until the stream is empty."""
+        self._stream.synchronize()

@@ -1,0 +1,293 @@
+"""The measuring loop of one launch: settle, sample, judge validity, verify. Knows no vendor.
+
+Every parameter stands in Settings with its reason; docs/measurement.md explains the method.
+"""
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from perfgate.core.case import Timing
+from perfgate.core.device import LaunchSession, OpenCase, SampleBatch, Telemetry
+from perfgate.core.plan import CasePlan
+from perfgate.core.run import Block, CaseInfo, CaseLaunch
+from perfgate.errors import DeviceError, WrongOutputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The parameters of the loop, each with its reason.
+
+    Attributes:
+        sample_s: least length of a timed interval: the event pair's own 1.8-2.9 µs stay under 0.05 %.
+        sample_longest_s: above it a sample averages over clock changes that blocks should show.
+        samples_per_block, blocks: 5 x 10 samples of 5 ms: 50 ms a block, long enough for the device clock.
+        window_s: length of a warm-up window.
+        settled_windows: neighbouring window medians that must agree.
+        settled_times: relative range of their medians.
+        settled_clock: relative range of their clocks.
+        warm_up_longest_s: then it goes on, with a caveat.
+        clock_event_share: share of a case's time that a hardware slowdown may cover before it is invalid.
+        retries: invalid or failed batches that are taken again, in all of a case.
+        retry_pause_s: before the first of them; doubles.
+    """
+
+    sample_s: float = 5e-3
+    sample_longest_s: float = 50e-3
+    samples_per_block: int = 10
+    blocks: int = 5
+    window_s: float = 20e-3
+    settled_windows: int = 3
+    settled_times: float = 0.003
+    settled_clock: float = 0.005
+    warm_up_longest_s: float = 2.0
+    clock_event_share: float = 0.01
+    retries: int = 5
+    retry_pause_s: float = 0.5
+
+
+# Executions of an interval where the method fixes them. Slopes: chains of 64 and 448 links (480 commands
+# are queued at most). Host-timed: batches that never fill the queue.
+FIXED_EXECUTIONS: Mapping[Timing, int] = {
+    Timing.GAP: 384,
+    Timing.GRAPH_NODE: 384,
+    Timing.GRAPH: 64,
+    Timing.SUBMIT: 256,
+    Timing.ROUNDTRIP: 64,
+    Timing.EVENT_FLOOR: 1,
+}
+
+# Below it the event pair's own time is more than a percent: too rough to choose executions by.
+SHORTEST_INTERVAL_S = 0.2e-3
+
+# Clock events that slow the GPU down against its will; a software power cap is how a GEMM runs, and recorded.
+SLOWDOWN_EVENTS = ("hw_thermal", "hw_power_brake", "sw_thermal")
+
+
+class Progress(Protocol):
+    """Told at every step, so that a supervisor sees that the launch lives."""
+
+    def __call__(self, case_id: str, phase: str) -> None:
+        """The case enters a phase."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredCase:
+    """The result of a case and the plan that it was sampled by."""
+
+    launch: CaseLaunch
+    plan: CasePlan
+
+
+class CaseLoop:
+    """Measures one case after the other in one launch.
+
+    Args:
+        session: the device.
+        settings: parameters.
+        progress: told at every step.
+        pause: sleeps; an argument so that tests do not.
+    """
+
+    def __init__(
+        self,
+        session: LaunchSession,
+        settings: Settings,
+        progress: Progress,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._session = session
+        self._settings = settings
+        self._progress = progress
+        self._pause = pause
+        self._sequence = 0
+
+    def measure(
+        self, case_id: str, info: CaseInfo, plan: CasePlan | None, run_executions: int | None = None
+    ) -> MeasuredCase:
+        """Measure one case.
+
+        Args:
+            case_id: the case.
+            info: how it is timed.
+            plan: the baseline's plan; None to choose one.
+            run_executions: executions to run in an interval that is reported as the plan's number
+                (a rehearsed change); None for the same.
+
+        Raises:
+            CompileError, DeviceError: the case cannot be prepared or the device failed.
+            WrongOutputError: its output is wrong.
+        """
+        self._progress(case_id, "compile")
+        with self._session.open_case(case_id) as case:
+            case.poison()
+            self._progress(case_id, "warm-up")
+            begin = time.monotonic()
+            chosen = plan or self._chosen_plan(case, info.timing)
+            settled = self._settle(case, chosen, info.timing)
+            warm_up_s = time.monotonic() - begin
+            before = self._session.telemetry()
+            blocks, after = self._blocks(case_id, case, chosen, run_executions or chosen.executions_per_sample, before)
+            self._progress(case_id, "verify")
+            verification = case.verify()
+        if not verification.passed:
+            raise WrongOutputError(
+                f"{case_id}: wrong output: {verification.detail} (error {verification.error:.3g},"
+                f" tolerance {verification.tolerance:.3g})",
+                hint="its time means nothing until the kernel is right",
+            )
+        launch = CaseLaunch(
+            blocks=tuple(blocks),
+            settled=settled,
+            warm_up_s=warm_up_s,
+            energy_j=_energy_j(before, after),
+            memory_clock_hz=after.memory_clock_hz,
+            temperature_c=after.temperature_c,
+            power_w=after.power_w,
+            clock_events_s=_event_seconds(before, after),
+            output_verified=True,
+            verification_error=verification.error,
+        )
+        return MeasuredCase(launch=launch, plan=chosen)
+
+    def _chosen_plan(self, case: OpenCase, timing: Timing) -> CasePlan:
+        """Executions that fill a sample, a multiple of the buffer sets; grown while an interval is unusable."""
+        settings = self._settings
+        executions = FIXED_EXECUTIONS.get(timing)
+        if executions is None:
+            needed = settings.sample_s / self._rough_execution_s(case)
+            executions = case.sets * max(1, math.ceil(_rounded_up(needed) / case.sets))
+        return CasePlan(
+            executions_per_sample=executions, samples_per_block=settings.samples_per_block, blocks=settings.blocks
+        )
+
+    def _rough_execution_s(self, case: OpenCase) -> float:
+        """Time of one execution, from an interval long enough to mean something."""
+        executions = case.sets
+        for _ in range(5):
+            batch = case.time_batch(executions=executions, samples=3)
+            interval_s = statistics.median(batch.intervals_s)
+            if _is_usable(batch) and interval_s >= SHORTEST_INTERVAL_S:
+                return interval_s / executions
+            executions *= 4
+        raise DeviceError(
+            f"event times stay unusable after {executions} executions",
+            hint="does the case enqueue its work on the toolbox's stream?",
+        )
+
+    def _settle(self, case: OpenCase, plan: CasePlan, timing: Timing) -> bool:
+        """Run windows until times and clock stand still; False when time was up first.
+
+        Host-timed cases never stand still (10-50 % between sessions): they get the windows alone.
+        """
+        settings = self._settings
+        medians: list[float] = []
+        clocks: list[float | None] = []
+        samples = 3
+        spent_s = 0.0
+        while spent_s < settings.warm_up_longest_s:
+            begin = time.monotonic()
+            batch = case.time_batch(executions=plan.executions_per_sample, samples=samples)
+            interval_s = statistics.median(batch.intervals_s)
+            spent_s += max(time.monotonic() - begin, sum(max(0.0, one) for one in batch.intervals_s))
+            samples = max(3, min(64, round(settings.window_s / interval_s))) if interval_s > 0 else samples
+            medians.append(interval_s)
+            clocks.append(batch.sm_clock_hz)
+            recent = clocks[-settings.settled_windows :]
+            if len(medians) >= settings.settled_windows and _is_usable(batch):
+                if timing.is_host_timed:
+                    return True
+                still = _relative_range(medians[-settings.settled_windows :]) <= settings.settled_times
+                known = [clock for clock in recent if clock is not None]
+                if still and (len(known) < 2 or _relative_range(known) <= settings.settled_clock):
+                    return True
+        return False
+
+    def _blocks(
+        self, case_id: str, case: OpenCase, plan: CasePlan, run_executions: int, before: Telemetry
+    ) -> tuple[list[Block], Telemetry]:
+        """Take blocks until enough are valid or the retries are spent; the counters frame each of them."""
+        blocks: list[Block] = []
+        retries, pause_s = self._settings.retries, self._settings.retry_pause_s
+        after = before
+        while sum(block.valid for block in blocks) < plan.blocks:
+            self._progress(case_id, "block")
+            batch = case.time_batch(executions=run_executions, samples=plan.samples_per_block)
+            after = self._session.telemetry()
+            reason = _batch_reason(batch) or slowdown_reason(
+                _event_seconds(before, after), after.at_s - before.at_s, self._settings.clock_event_share
+            )
+            before = after
+            blocks.append(self._block(batch, plan.executions_per_sample, reason))
+            if reason is not None:
+                if retries == 0:
+                    break
+                retries -= 1
+                self._pause(pause_s)
+                pause_s *= 2
+        return blocks, after
+
+    def _block(self, batch: SampleBatch, executions: int, reason: str | None) -> Block:
+        self._sequence += 1
+        return Block(
+            sequence=self._sequence - 1,
+            started_s=batch.started_s,
+            times_s=tuple(one / executions for one in batch.intervals_s if _is_time(one)),
+            executions_per_sample=executions,
+            sm_clock_hz=batch.sm_clock_hz,
+            valid=reason is None,
+            reason=reason,
+        )
+
+
+def _batch_reason(batch: SampleBatch) -> str | None:
+    if batch.spin_timed_out:
+        return "the queue was released by the device's timeout"
+    unusable = sum(not _is_time(one) for one in batch.intervals_s)
+    return f"{unusable} intervals were zero, negative or not finite" if unusable else None
+
+
+def _is_time(value: float) -> bool:
+    return math.isfinite(value) and value > 0
+
+
+def slowdown_reason(events_s: Mapping[str, float], duration_s: float, longest_share: float) -> str | None:
+    """Return why a stretch of time is spoiled by clock events, None when it is not."""
+    for name in SLOWDOWN_EVENTS:
+        share = events_s.get(name, 0.0) / duration_s if duration_s > 0 else 0.0
+        if share > longest_share:
+            return f"{name.replace('_', ' ')} slowdown during {share:.0%} of a block"
+    return None
+
+
+def _event_seconds(before: Telemetry, after: Telemetry) -> dict[str, float]:
+    known = set(before.clock_events_s) & set(after.clock_events_s)
+    return {name: max(0.0, after.clock_events_s[name] - before.clock_events_s[name]) for name in sorted(known)}
+
+
+def _energy_j(before: Telemetry, after: Telemetry) -> float | None:
+    """Energy of the case; None under a second, since the counter moves about every 100 ms."""
+    if before.energy_j is None or after.energy_j is None or after.at_s - before.at_s < 1.0:
+        return None
+    return after.energy_j - before.energy_j
+
+
+def _is_usable(batch: SampleBatch) -> bool:
+    return _batch_reason(batch) is None
+
+
+def _relative_range(values: list[float]) -> float:
+    middle = statistics.median(values)
+    return (max(values) - min(values)) / middle if middle > 0 else math.inf
+
+
+def _rounded_up(count: float) -> int:
+    """Round up to two significant bits (1, 2, 3, 4, 6, 8, 12 ...): noise must not choose between neighbours."""
+    if count <= 2:
+        return max(1, math.ceil(count))
+    power: int = 2 ** math.floor(math.log2(count))
+    return next(one for one in (power, power * 3 // 2, power * 2) if one >= count)
