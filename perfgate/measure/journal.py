@@ -59,11 +59,12 @@ class PhaseEntered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseMeasured:
-    """A case is finished, with the plan that it was sampled by."""
+    """A case is finished, with the plan that it was sampled by and the change that was rehearsed."""
 
     case_id: str
     result: CaseLaunch
     plan: CasePlan
+    effective_change: float = 0.0
     code_sha256: str | None = None
 
 

@@ -13,8 +13,9 @@ from typing import Protocol
 from perfgate.core.case import Timing
 from perfgate.core.device import LaunchSession, OpenCase, SampleBatch, Telemetry
 from perfgate.core.plan import CasePlan
-from perfgate.core.run import Block, CaseInfo, CaseLaunch
+from perfgate.core.run import Block, CaseLaunch
 from perfgate.errors import DeviceError, WrongOutputError
+from perfgate.measure.injection import injected_executions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,9 @@ FIXED_EXECUTIONS: Mapping[Timing, int] = {
 # Below it the event pair's own time is more than a percent: too rough to choose executions by.
 SHORTEST_INTERVAL_S = 0.2e-3
 
+# A block's median needs at least these.
+LEAST_SAMPLES = 3
+
 # Clock events that slow the GPU down against its will; a software power cap is how a GEMM runs, and recorded.
 SLOWDOWN_EVENTS = ("hw_thermal", "hw_power_brake", "sw_thermal")
 
@@ -77,10 +81,11 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredCase:
-    """The result of a case and the plan that it was sampled by."""
+    """The result of a case, the plan that it was sampled by, and the change that was rehearsed."""
 
     launch: CaseLaunch
     plan: CasePlan
+    effective_change: float = 0.0
 
 
 class CaseLoop:
@@ -106,17 +111,14 @@ class CaseLoop:
         self._pause = pause
         self._sequence = 0
 
-    def measure(
-        self, case_id: str, info: CaseInfo, plan: CasePlan | None, run_executions: int | None = None
-    ) -> MeasuredCase:
+    def measure(self, case_id: str, timing: Timing, plan: CasePlan | None = None, change: float = 0.0) -> MeasuredCase:
         """Measure one case.
 
         Args:
             case_id: the case.
-            info: how it is timed.
+            timing: how it is timed.
             plan: the baseline's plan; None to choose one.
-            run_executions: executions to run in an interval that is reported as the plan's number
-                (a rehearsed change); None for the same.
+            change: rehearsed relative change: that many more executions run than are reported.
 
         Raises:
             CompileError, DeviceError: the case cannot be prepared or the device failed.
@@ -127,11 +129,11 @@ class CaseLoop:
             case.poison()
             self._progress(case_id, "warm-up")
             begin = time.monotonic()
-            chosen = plan or self._chosen_plan(case, info.timing)
-            settled = self._settle(case, chosen, info.timing)
+            chosen, run_executions = _rehearsed(plan or self._chosen_plan(case, timing), timing, change, case.sets)
+            settled = self._settle(case, chosen, timing)
             warm_up_s = time.monotonic() - begin
             before = self._session.telemetry()
-            blocks, after = self._blocks(case_id, case, chosen, run_executions or chosen.executions_per_sample, before)
+            blocks, after = self._blocks(case_id, case, chosen, run_executions, before)
             self._progress(case_id, "verify")
             verification = case.verify()
         if not verification.passed:
@@ -152,7 +154,8 @@ class CaseLoop:
             output_verified=True,
             verification_error=verification.error,
         )
-        return MeasuredCase(launch=launch, plan=chosen)
+        effective = run_executions / chosen.executions_per_sample - 1
+        return MeasuredCase(launch=launch, plan=chosen, effective_change=effective)
 
     def _chosen_plan(self, case: OpenCase, timing: Timing) -> CasePlan:
         """Executions that fill a sample, a multiple of the buffer sets; grown while an interval is unusable."""
@@ -242,6 +245,28 @@ class CaseLoop:
             valid=reason is None,
             reason=reason,
         )
+
+
+def _rehearsed(plan: CasePlan, timing: Timing, change: float, sets: int) -> tuple[CasePlan, int]:
+    """Return the plan whose executions make a change whole, and the executions to run.
+
+    A sample grows, so fewer are taken; a slope's chain may not grow, since the queue is bounded.
+    """
+    if change == 0.0:
+        return plan, plan.executions_per_sample
+    if timing is Timing.EVENTS:
+        nominal, run = injected_executions(change, plan.executions_per_sample, sets)
+    else:
+        nominal, run = injected_executions(change, math.floor(plan.executions_per_sample / (1 + max(0.0, change))), 1)
+    samples = round(plan.samples_per_block * plan.executions_per_sample / nominal)
+    return (
+        CasePlan(
+            executions_per_sample=nominal,
+            samples_per_block=min(plan.samples_per_block, max(LEAST_SAMPLES, samples)),
+            blocks=plan.blocks,
+        ),
+        run,
+    )
 
 
 def _batch_reason(batch: SampleBatch) -> str | None:
