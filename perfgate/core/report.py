@@ -10,6 +10,7 @@ from perfgate.core.case import Timing, Unit, Work
 from perfgate.core.caveat import Caveat
 from perfgate.core.gpu import Difference, Environment, Gpu
 from perfgate.core.policy import Policy
+from perfgate.core.roofs import Roofs
 from perfgate.core.run import Injection
 from perfgate.core.verdict import CaseVerdict, CheckVerdict
 from perfgate.shims import StrEnum
@@ -154,7 +155,12 @@ class BaselineUsed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The result of a check."""
+    """The result of a check.
+
+    Attributes:
+        roofs: what the candidate's GPU allows, measured in its own run; ``core.roofline`` fills it in
+            together with the position of each case.
+    """
 
     created_utc: str
     perfgate_version: str
@@ -172,6 +178,7 @@ class Report:
     causes: tuple[Cause, ...] = ()
     caveats: tuple[Caveat, ...] = ()
     injected: tuple[Injection, ...] = ()
+    roofs: Roofs | None = None
     launches: int = 0
     looks: int = 1
     measured_s: float | None = None
