@@ -26,3 +26,10 @@ def resource_folder(name: str) -> Path:
 def data_folder() -> Path:
     """Return the folder of data files that belong to the code: GPU table, recorded sessions."""
     return _PACKAGE / "data"
+
+
+def cache_folder() -> Path:
+    """Return the folder of this user's compiled kernels."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("perfgate") / "kernels"

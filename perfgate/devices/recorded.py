@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from perfgate.core.case import Suite
 from perfgate.core.device import DeviceKind, SampleBatch, Telemetry
 from perfgate.core.gpu import Environment, Gpu
 from perfgate.core.run import Block, CaseInfo, CaseLaunch, Fault, Health, Injection, Launch, Run
@@ -22,6 +21,7 @@ from perfgate.errors import ConfigurationError, DeviceError, DeviceMemoryError
 
 # A thermal slowdown as the hardware makes it: about 60 % of the clock, and everything takes longer by that.
 _THROTTLED_CLOCK = 0.6
+_THROTTLE_EVENT = "hw_thermal"
 
 
 class Recording:
@@ -99,9 +99,8 @@ class RecordedDevice:
         """The environment that was recorded."""
         return self._recording.runs[0].environment
 
-    def case_infos(self, suite: Suite | None = None) -> dict[str, CaseInfo]:
-        """Describe the recorded cases; a suite's others were not recorded and cannot be replayed."""
-        del suite
+    def case_infos(self) -> dict[str, CaseInfo]:
+        """Describe the recorded cases: those of a suite that are not among them cannot be replayed."""
         return dict(self._recording.cases)
 
     def health(self) -> Health:
@@ -138,8 +137,12 @@ class RecordedLaunch:
         random.Random(self._seed).shuffle(launches)  # noqa: S311 - repeats by design
         self._launches = launches
         self._now_s = 0.0
-        self._energy_j: float | None = None
-        self._clock_events_s: dict[str, float] = {}
+        # Counters stand at zero from the start where they were recorded: readers take differences.
+        cases = [case for launch in launches for case in launch.cases.values()]
+        self._energy_j = 0.0 if any(case.power_w is not None for case in cases) else None
+        self._clock_events_s = {reason: 0.0 for case in cases for reason in case.clock_events_s}
+        if any(one.fault is Fault.THROTTLE for one in self._injections):
+            self._clock_events_s[_THROTTLE_EVENT] = 0.0
         self._last: CaseLaunch | None = None
 
     @contextmanager
@@ -184,8 +187,8 @@ class RecordedLaunch:
         """Let replayed time pass, with power drawn and clock events active for a share of it; return its start."""
         started_s = self._now_s
         self._now_s += duration_s
-        if power_w is not None:
-            self._energy_j = (self._energy_j or 0.0) + power_w * duration_s
+        if power_w is not None and self._energy_j is not None:
+            self._energy_j += power_w * duration_s
         for reason, share in event_shares.items():
             self._clock_events_s[reason] = self._clock_events_s.get(reason, 0.0) + share * duration_s
         return started_s
@@ -240,7 +243,7 @@ class RecordedCase:
         """Share of the recorded time of the case in which each clock event was active."""
         duration_s = sum(map(_block_duration_s, self._recorded.blocks))
         shares = {reason: min(1.0, time / duration_s) for reason, time in self._recorded.clock_events_s.items()}
-        return shares | {"hw_thermal": 1.0} if self._fault is Fault.THROTTLE else shares
+        return shares | {_THROTTLE_EVENT: 1.0} if self._fault is Fault.THROTTLE else shares
 
 
 def _block_duration_s(block: Block) -> float:

@@ -8,7 +8,6 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from perfgate.core.case import Timing
 from perfgate.core.device import LaunchSession, OpenCase, SampleBatch, Telemetry
@@ -71,14 +70,6 @@ LEAST_SAMPLES = 3
 SLOWDOWN_EVENTS = ("hw_thermal", "hw_power_brake", "sw_thermal")
 
 
-class Progress(Protocol):
-    """Told at every step, so that a supervisor sees that the launch lives."""
-
-    def __call__(self, case_id: str, phase: str) -> None:
-        """The case enters a phase."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredCase:
     """The result of a case, the plan that it was sampled by, and the change that was rehearsed."""
@@ -94,7 +85,7 @@ class CaseLoop:
     Args:
         session: the device.
         settings: parameters.
-        progress: told at every step.
+        progress: told case and phase at every step, so that a supervisor sees that the launch lives.
         pause: sleeps; an argument so that tests do not.
     """
 
@@ -102,7 +93,7 @@ class CaseLoop:
         self,
         session: LaunchSession,
         settings: Settings,
-        progress: Progress,
+        progress: Callable[[str, str], None],
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._session = session

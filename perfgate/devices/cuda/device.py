@@ -1,7 +1,6 @@
 """The CUDA device as the parent process sees it: identity, health, lock; never a context."""
 
 import contextlib
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,9 +98,3 @@ def _compiler_name() -> str | None:
         return found_compiler().name
     except DeviceError:
         return None
-
-
-def launch_environment() -> dict[str, str]:
-    """Return the environment of a launch: without the variables that change how CUDA executes."""
-    dropped = {"CUDA_LAUNCH_BLOCKING", "CUDA_FORCE_PTX_JIT"}
-    return {name: value for name, value in os.environ.items() if name not in dropped}

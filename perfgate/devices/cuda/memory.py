@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfgate.devices.cuda.driver import driver
-from perfgate.errors import DeviceError
+from perfgate.errors import DeviceError, DeviceMemoryError
 
 # cuMemAlloc's own alignment; TMA and 16-byte vector accesses need no more.
 _ALIGNMENT = 256
@@ -45,7 +45,7 @@ class Arena:
             self._allocation = module.mem_alloc(size_bytes)
         except module.MemoryError as error:
             free, total = module.mem_get_info()
-            raise DeviceError(
+            raise DeviceMemoryError(
                 f"out of memory on the device: {size_bytes / 2**30:.1f} GiB asked for, {free / 2**30:.1f} of"
                 f" {total / 2**30:.1f} GiB free",
                 hint="stop what else uses this GPU's memory",

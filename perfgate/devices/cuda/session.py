@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from perfgate.core.case import Case, Suite
+from perfgate.core.case import Case, Suite, Timing
 from perfgate.core.device import SampleBatch, Telemetry
 from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Verification, Workload
@@ -80,6 +80,11 @@ class CudaSession:
         self._stream = stream
         self._nvml = nvml
         self._code: dict[str, str | None] = {}
+
+    @property
+    def timings(self) -> dict[str, Timing]:
+        """How each case is timed."""
+        return {case_id: case.timing for case_id, case in self._cases.items()}
 
     @contextlib.contextmanager
     def open_case(self, case_id: str) -> Iterator[CudaOpenCase]:

@@ -1,0 +1,87 @@
+"""Options that several commands share, spelled once; the action's inputs use the same words."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def device_option(function: F) -> F:
+    """``--device``: where the times come from."""
+    return click.option(
+        "--device",
+        default="auto",
+        show_default=True,
+        metavar="DEVICE",
+        help="auto, cuda, cuda:N, cuda:GPU-<uuid>, recorded or recorded:FILE (needs no GPU).",
+    )(function)
+
+
+def measuring_options(function: F) -> F:
+    """What is measured, and how often."""
+    for option in reversed(
+        (
+            click.option("--suite", default="default", show_default=True, metavar="NAME", help="default or full."),
+            click.option("--case", "cases", multiple=True, metavar="GLOB", help="Only these cases (repeatable)."),
+            click.option("--launches", type=int, metavar="N", help="Fresh processes; default by policy: 6."),
+            click.option("--seed", type=int, default=None, metavar="N", help="Order of cases, draws of a recording."),
+            click.option(
+                "--inject",
+                multiple=True,
+                metavar="CASE=CHANGE",
+                help="Rehearse a change, e.g. 'bandwidth.copy=+3%' (repeatable); outputs say INJECTED.",
+            ),
+            click.option("--wait", is_flag=True, help="Wait for another perfgate on this GPU to end."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def policy_option(function: F) -> F:
+    """``--policy``: thresholds."""
+    return click.option(
+        "--policy",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Policy; default perfgate.toml, else [tool.perfgate] in pyproject.toml.",
+    )(function)
+
+
+def baseline_option(function: F) -> F:
+    """``--baseline``: file or folder of baselines."""
+    return click.option(
+        "--baseline",
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="Baseline file or folder; default baselines/, for a recording those that ship with perfgate.",
+    )(function)
+
+
+def output_option(function: F) -> F:
+    """``--output``: where results are written."""
+    return click.option(
+        "--output",
+        type=click.Path(path_type=Path),
+        default=Path("perfgate-results"),
+        show_default=True,
+        metavar="DIR",
+        help="Folder for run.json, report.json and report.md; emptied first.",
+    )(function)
+
+
+def view_options(function: F) -> F:
+    """How much is said, and how."""
+    for option in reversed(
+        (
+            click.option("--json", "as_json", is_flag=True, help="Print the document instead of the report."),
+            click.option("--quiet", "-q", is_flag=True, help="No progress."),
+            click.option("--verbose", "-v", is_flag=True, help="Everything: all cases, policy, environment."),
+            click.option("--no-color", is_flag=True, help="No colour (NO_COLOR is honoured too)."),
+        )
+    ):
+        function = option(function)
+    return function

@@ -1,0 +1,1 @@
+"""Use cases, one module a verb: what a command does, without arguments and printing."""

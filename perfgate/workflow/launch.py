@@ -1,0 +1,113 @@
+"""One launch, in its own process: opens the device, measures every case of its order, writes the journal."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from perfgate.core.case import Timing
+from perfgate.core.device import DeviceKind, LaunchSession
+from perfgate.errors import CompileError, DeviceError, DeviceMemoryError, PerfgateError, WrongOutputError
+from perfgate.measure.injection import injected_change
+from perfgate.measure.journal import (
+    CaseFailed,
+    CaseMeasured,
+    FailureKind,
+    Journal,
+    LaunchFailed,
+    LaunchFinished,
+    Phase,
+    PhaseEntered,
+    Started,
+    open_journal,
+)
+from perfgate.measure.loop import CaseLoop, Settings
+from perfgate.measure.order import LaunchOrder
+from perfgate.resources import cache_folder
+
+
+def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
+    """Carry out an order.
+
+    Returns:
+        Whether the launch came to its end; cases may have failed all the same.
+    """
+    with open_journal(journal_path) as journal:
+        journal.write(Started(pid=os.getpid()))
+        try:
+            with _opened_session(order) as (session, timings):
+                session.self_test()
+                loop = CaseLoop(session, loop_settings(order), _progress(journal))
+                for case_id in order.case_ids:
+                    journal.write(_measured(loop, session, order, case_id, timings[case_id]))
+        except PerfgateError as error:
+            journal.write(LaunchFailed(kind=failure_kind(error), message=_text(error)))
+            return False
+        journal.write(LaunchFinished())
+    return True
+
+
+def _progress(journal: Journal) -> Callable[[str, str], None]:
+    return lambda case_id, phase: journal.write(PhaseEntered(case_id=case_id, phase=Phase(phase)))
+
+
+def _measured(
+    loop: CaseLoop, session: LaunchSession, order: LaunchOrder, case_id: str, timing: Timing
+) -> CaseMeasured | CaseFailed:
+    """Measure a case; its failure is told and leaves the others alone."""
+    change = injected_change(case_id, order.injections)
+    try:
+        measured = loop.measure(case_id, timing, order.plans.get(case_id), change)
+    except PerfgateError as error:
+        return CaseFailed(case_id=case_id, kind=failure_kind(error), message=_text(error))
+    return CaseMeasured(
+        case_id=case_id,
+        result=measured.launch,
+        plan=measured.plan,
+        effective_change=measured.effective_change,
+        code_sha256=session.code_sha256(case_id),
+    )
+
+
+@contextlib.contextmanager
+def _opened_session(order: LaunchOrder) -> Iterator[tuple[LaunchSession, dict[str, Timing]]]:
+    kind, _, rest = order.device.partition(":")
+    if kind == DeviceKind.RECORDED:
+        from perfgate.devices.recorded import RecordedLaunch
+        from perfgate.workflow.devices import recording
+
+        replayed = recording(Path(rest))
+        timings = {case_id: info.timing for case_id, info in replayed.cases.items()}
+        yield (
+            RecordedLaunch(replayed, seed=order.seed, index=order.index, injections=order.injections),
+            timings,
+        )
+        return
+    from perfgate.devices.cuda.session import opened_session
+    from perfgate.suite import built_in_suite
+
+    with opened_session(rest, lambda gpu: built_in_suite(order.suite, gpu), cache_folder()) as session:
+        yield session, session.timings
+
+
+def loop_settings(order: LaunchOrder) -> Settings:
+    """Return the loop's settings with those of the order."""
+    whole = {"samples_per_block", "blocks", "settled_windows", "retries"}
+    values: dict[str, Any] = {name: int(value) if name in whole else value for name, value in order.settings.items()}
+    return Settings(**values)
+
+
+def failure_kind(error: PerfgateError) -> FailureKind:
+    """Return how the journal names an error."""
+    kinds: tuple[tuple[type[PerfgateError], FailureKind], ...] = (
+        (CompileError, FailureKind.COMPILE),
+        (DeviceMemoryError, FailureKind.OUT_OF_MEMORY),
+        (DeviceError, FailureKind.DEVICE),
+        (WrongOutputError, FailureKind.WRONG_OUTPUT),
+    )
+    return next((kind for type_, kind in kinds if isinstance(error, type_)), FailureKind.ERROR)
+
+
+def _text(error: PerfgateError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message

@@ -1,0 +1,290 @@
+"""A session: launches on one device, turned into a run document; grows, so that a check can stop early."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from perfgate import __version__
+from perfgate.core.codec import encode
+from perfgate.core.device import Device, DeviceKind
+from perfgate.core.plan import METHOD, CasePlan
+from perfgate.core.run import CaseInfo, Health, Injection, Run
+from perfgate.core.selection import matching, near_names
+from perfgate.errors import ConfigurationError, ExitCode, LaunchError, OutputError, PerfgateError, WrongOutputError
+from perfgate.measure.child import start_child
+from perfgate.measure.injection import parse_injections
+from perfgate.measure.journal import FailureKind
+from perfgate.measure.order import LaunchOrder, shuffled
+from perfgate.measure.supervisor import LaunchOutcome, SessionInterruptedError, SessionProgress, supervise
+from perfgate.workflow.listener import Listener
+from perfgate.workflow.repository import commit_of
+
+# Foreign processes are looked for at most this often: the list costs the driver a millisecond.
+_LOOK_FOR_PROCESSES_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What is measured.
+
+    Attributes:
+        suite: name of the built-in suite.
+        cases: globs; all cases when empty.
+        inject: rehearsals, as written.
+        seed: of the order of cases and of a recording's draws.
+        settings: numbers of the measuring loop that differ from its defaults.
+    """
+
+    suite: str = "default"
+    cases: tuple[str, ...] = ()
+    inject: tuple[str, ...] = ()
+    seed: int = 0
+    settings: Mapping[str, float] = field(default_factory=dict)
+
+
+class InterruptedRunError(PerfgateError):
+    """The session was asked to end; ``run`` holds what was measured, None when nothing was."""
+
+    exit_code = ExitCode.INTERRUPTED
+
+    def __init__(self, run: Run | None) -> None:
+        super().__init__("interrupted", hint="what was measured until then is kept" if run else "")
+        self.run = run
+
+
+class Session:
+    """The launches of one call on one device.
+
+    Args:
+        device: opened device; its lock is the caller's.
+        selection: what is measured.
+        plans: sampling plans of the baseline.
+        listener: told while it goes on.
+        first_index: index of the first launch; a confirmation goes on where its check ended.
+
+    Raises:
+        ConfigurationError: unknown case or suite, malformed rehearsal, an empty suite.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        selection: Selection,
+        plans: Mapping[str, CasePlan],
+        listener: Listener,
+        *,
+        first_index: int = 0,
+    ) -> None:
+        self._device = device
+        self._selection = selection
+        self._listener = listener
+        self._infos, self._absent, self._suite_sha256 = described_cases(device, selection)
+        self._plans = {case_id: plan for case_id, plan in plans.items() if case_id in self._infos}
+        self._injections = parse_injections(selection.inject, tuple(self._infos), device.kind)
+        self._outcomes: list[LaunchOutcome] = []
+        self._first_index = first_index
+        self._created = datetime.now(timezone.utc)
+        self._before: Health | None = None
+        self._after: Health | None = None
+        self._foreign: set[str] = set()
+        self._looked_s = -_LOOK_FOR_PROCESSES_S
+
+    def measure_to(self, launches: int) -> None:
+        """Launch until the session has that many launches.
+
+        Raises:
+            WrongOutputError, DeviceError: no launch has a result of any case, and why.
+            InterruptedRunError: holds what was measured.
+        """
+        if launches < 1:
+            raise ConfigurationError(f"{launches} launches measure nothing", hint="at least 1; a check needs 6")
+        self._before = self._before or self._device.health()
+        self._listener.begins(launches, len(self._infos))
+        try:
+            if not self._outcomes and set(self._plans) < set(self._infos):
+                self._launch(1)  # alone: the later ones reuse the plans that it chooses
+            self._launch(launches - len(self._outcomes))
+        except SessionInterruptedError as error:
+            self._take(error.outcomes)
+            measured = any(outcome.launch.cases for outcome in self._outcomes)
+            raise InterruptedRunError(self.run() if measured else None) from error
+        finally:
+            self._listener.ends()
+        self._after = self._device.health()
+        self._raise_if_nothing_was_measured()
+
+    def run(self) -> Run:
+        """Return the document of what was measured so far."""
+        commit, dirty = commit_of(Path.cwd())
+        foreign = tuple(sorted(self._foreign))
+        return Run(
+            created_utc=utc_text(self._created),
+            perfgate_version=__version__,
+            device_kind=str(self._device.kind),
+            method=METHOD,
+            suite_name=self._selection.suite,
+            suite_sha256=self._suite_sha256,
+            gpu=self._device.gpu,
+            environment=replace(self._device.environment, commit=commit, dirty=dirty),
+            cases={case_id: self._described(case_id) for case_id in self._infos},
+            launches=tuple(outcome.launch for outcome in self._outcomes),
+            injected=tuple(self._effective(injection) for injection in self._injections),
+            seed=self._selection.seed,
+            health_before=self._before,
+            health_after=replace(self._after, foreign_processes=foreign) if self._after else None,
+            absent=self._absent,
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of launches that were repeated or damaged."""
+        return tuple(note for outcome in self._outcomes for note in outcome.notes)
+
+    def _launch(self, count: int) -> None:
+        if count < 1:
+            return
+        begin = self._first_index + len(self._outcomes)
+        orders = [self._order(index) for index in range(begin, begin + count)]
+        outcomes = supervise(orders, _started(self._device.kind), on_progress=self._progressed)
+        self._take(outcomes)
+
+    def _take(self, outcomes: tuple[LaunchOutcome, ...]) -> None:
+        for outcome in outcomes:
+            self._outcomes.append(outcome)
+            for case_id, plan in outcome.plans.items():
+                if not any(injected.fault is None for injected in self._injections):
+                    self._plans.setdefault(case_id, plan)
+            for note in outcome.notes:
+                self._listener.notices(note)
+            if outcome.launch.failure:
+                self._listener.notices(f"launch {outcome.launch.index} failed: {outcome.launch.failure}")
+
+    def _order(self, index: int) -> LaunchOrder:
+        return LaunchOrder(
+            index=index,
+            device=self._device.address,
+            suite=self._selection.suite,
+            case_ids=shuffled(self._infos, self._selection.seed, index),
+            seed=self._selection.seed,
+            plans=self._plans,
+            injections=self._injections,
+            settings=self._selection.settings,
+        )
+
+    def _progressed(self, progress: SessionProgress) -> None:
+        place = progress.launch - self._first_index
+        self._listener.progresses(place, progress.cases_done, progress.case_id or "", str(progress.phase or "starting"))
+        now_s = time.monotonic()
+        if progress.case_id is not None and now_s - self._looked_s >= _LOOK_FOR_PROCESSES_S:
+            self._looked_s = now_s
+            self._foreign.update(self._device.foreign_processes(1))
+
+    def _described(self, case_id: str) -> CaseInfo:
+        """The case with the plan and the machine code of its first launch that has them."""
+        plans = (outcome.plans[case_id] for outcome in self._outcomes if case_id in outcome.plans)
+        codes = (outcome.code_sha256.get(case_id) for outcome in self._outcomes)
+        return replace(
+            self._infos[case_id],
+            plan=next(plans, None),
+            code_sha256=next((code for code in codes if code), self._infos[case_id].code_sha256),
+        )
+
+    def _effective(self, injection: Injection) -> Injection:
+        changes = {
+            case_id: change
+            for outcome in self._outcomes
+            for case_id, change in outcome.effective_changes.items()
+            if matching((case_id,), injection.pattern)
+        }
+        return replace(injection, effective=changes)
+
+    def _raise_if_nothing_was_measured(self) -> None:
+        """A wrong output beats any time; else a case without any result must have said why."""
+        failures = [failed for outcome in self._outcomes for failed in outcome.case_failures]
+        wrong = [failed for failed in failures if failed.kind is FailureKind.WRONG_OUTPUT]
+        if wrong:
+            raise WrongOutputError(wrong[0].message)
+        if any(outcome.launch.cases for outcome in self._outcomes):
+            return
+        reasons = [outcome.launch.failure for outcome in self._outcomes if outcome.launch.failure]
+        reasons += [failed.message for failed in failures]
+        raise LaunchError(f"no launch measured anything: {reasons[0] if reasons else 'no case was left'}")
+
+
+def described_cases(device: Device, selection: Selection) -> tuple[dict[str, CaseInfo], dict[str, str], str | None]:
+    """Return the selected cases, those that this GPU cannot run with the reason, and the hash of the suite.
+
+    Raises:
+        ConfigurationError: no case is left, or a glob matches none.
+    """
+    infos, absent, suite_sha256 = _all_cases(device, selection.suite)
+    chosen = dict(infos)
+    if selection.cases:
+        for glob in selection.cases:
+            if not matching([*infos, *absent], glob):
+                near = near_names(glob, infos)
+                raise ConfigurationError(
+                    f"--case {glob!r} matches no case of suite {selection.suite!r}",
+                    hint=f"did you mean {' or '.join(near)}?" if near else f"cases: {', '.join(infos)}",
+                )
+        wanted = {case_id for glob in selection.cases for case_id in matching(infos, glob)}
+        chosen = {case_id: info for case_id, info in infos.items() if case_id in wanted}
+    if not chosen:
+        reasons = "; ".join(f"{case_id}: {reason}" for case_id, reason in absent.items())
+        raise ConfigurationError(f"suite {selection.suite!r} has no case to measure here", hint=reasons)
+    return chosen, absent, suite_sha256
+
+
+def _all_cases(device: Device, suite_name: str) -> tuple[dict[str, CaseInfo], dict[str, str], str | None]:
+    if device.kind is DeviceKind.RECORDED:
+        from perfgate.devices.recorded import RecordedDevice
+
+        assert isinstance(device, RecordedDevice)  # noqa: S101 - narrows the type
+        return device.case_infos(), {}, None
+    from perfgate.suite import built_in_suite
+    from perfgate.suite.sources import source_sha256, suite_sha256
+
+    suite = built_in_suite(suite_name, device.gpu)
+    infos = {
+        case.id: CaseInfo(
+            family=case.family,
+            work=case.work,
+            version=case.version,
+            timing=case.timing,
+            gated=case.gated,
+            unit=case.unit,
+            source_sha256=source_sha256(case),
+        )
+        for case in suite.cases
+    }
+    return infos, {one.id: one.reason for one in suite.absent}, suite_sha256(suite)
+
+
+def _started(kind: DeviceKind) -> Callable[[LaunchOrder, Path], "subprocess.Popen[bytes]"]:
+    """Return how a launch is started: a fresh interpreter on the hidden command."""
+    from perfgate.devices.environment import launch_environment
+
+    environment = launch_environment(kind)
+
+    def start(order: LaunchOrder, journal: Path) -> "subprocess.Popen[bytes]":
+        place = journal.with_suffix(".order.json")
+        try:
+            place.write_text(json.dumps(encode(order)), encoding="utf-8")
+        except OSError as error:
+            raise OutputError(
+                f"a launch's order cannot be written: {error}", hint="free space, or set TMPDIR"
+            ) from error
+        command = [sys.executable, "-m", "perfgate", "launch", str(place), str(journal)]
+        return start_child(command, environment)
+
+    return start
+
+
+def utc_text(moment: datetime) -> str:
+    """Render a moment as documents write it: ``"2026-11-30T12:00:00Z"``."""
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
