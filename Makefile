@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup
 
-.PHONY: setup check test lint format gpu-test golden wheel clean
+.PHONY: setup check test lint format schemas gpu-test golden wheel clean
 
 setup: $(SETUP)
 
@@ -34,6 +34,10 @@ lint: setup
 format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# After a change of a dataclass of core: the published schemas follow.
+schemas: setup
+	$(BIN)/python scripts/make_schemas.py
 
 gpu-test: setup
 	$(BIN)/python -m pytest -m gpu

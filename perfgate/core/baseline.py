@@ -1,5 +1,6 @@
 """A baseline: accepted sessions for one GPU identity."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -31,6 +32,7 @@ class SessionCase:
         launch_cycles: SM cycles per execution, one a launch; None where the clock was not measured.
         within_spread: median over launches of the coefficient of variation of the samples.
         sm_clock_hz, power_w: medians over the session.
+        settled: most launches had warmed up before they measured.
     """
 
     version: int
@@ -47,6 +49,14 @@ class SessionCase:
     sm_clock_hz: float | None = None
     power_w: float | None = None
     temperature_c: float | None = None
+    settled: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("launch_medians_s", "launch_cycles"):
+            values = getattr(self, name)
+            if values is not None and not (values and all(math.isfinite(value) and value > 0 for value in values)):
+                message = f"{name} must be finite and positive, one a launch"
+                raise ValueError(message)
 
     def statistics(self) -> tuple[float, ...]:
         """Return the launches' statistics in the unit that the case is judged in."""
@@ -71,17 +81,37 @@ class BaselineSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibratedMargin:
-    """A margin that ``calibrate`` measured for a case."""
+    """A margin that ``calibrate`` measured for a case.
+
+    Attributes:
+        relative: the margin, as a relative change.
+        sessions: sessions (of one chip) or chips that it was learned from.
+        same_chip: it holds against sessions of one chip; else between chips.
+        chip: the chip that it was learned on; None where it holds for any.
+    """
 
     relative: float
     sessions: int
     same_chip: bool
+    chip: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.relative) and self.relative > 0):
+            message = "a margin must be a positive number"
+            raise ValueError(message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """The sessions of one GPU identity; ``gpu`` holds identity fields only (no chip, no clocks)."""
+    """The sessions of one GPU identity, in the order of their acceptance.
+
+    Attributes:
+        gpu: identity, and the attributes that its physics are checked by; no chip, no power limit.
+        sessions: the first one of a chip stays as anchor against slow creep.
+        margins: by case id, where calibrated.
+    """
 
     gpu: Gpu
     sessions: tuple[BaselineSession, ...]
     margins: Mapping[str, CalibratedMargin] = field(default_factory=dict)
+    extensions: Mapping[str, object] = field(default_factory=dict)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from perfgate.core.toolbox import Toolbox, Workload
 from perfgate.shims import StrEnum
 
-_ID = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+(\[[a-z0-9_]+=[A-Za-z0-9_.+-]+(,[a-z0-9_]+=[A-Za-z0-9_.+-]+)*\])?")
+# Also the pattern of the schemas: anchored there, and in a syntax that JSON Schema (ECMA 262) shares.
+CASE_ID = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+(\[[a-z0-9_]+=[A-Za-z0-9_.+-]+(,[a-z0-9_]+=[A-Za-z0-9_.+-]+)*\])?")
 
 
 class Timing(StrEnum):
@@ -113,7 +114,7 @@ class Case:
     predicted_s: float | None = None
 
     def __post_init__(self) -> None:
-        if not _ID.fullmatch(self.id):
+        if not CASE_ID.fullmatch(self.id):
             message = f"case id {self.id!r} is not of the form family.name[axis=value,...]"
             raise ValueError(message)
 

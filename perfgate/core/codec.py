@@ -25,16 +25,26 @@ class CodecError(ValueError):
         self.reason = message
 
 
-def encode(value: Any) -> Any:
-    """Turn dataclasses, enums, tuples and mappings into JSON values; numbers and text stay."""
+def encode(value: Any, *, sorted_maps: bool = False) -> Any:
+    """Turn dataclasses, enums, tuples and mappings into JSON values; numbers and text stay.
+
+    Fields keep the order of their class. Mappings keep theirs, or with ``sorted_maps`` are sorted by
+    key, so that equal values encode to equal text.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {
+            field.name: encode(getattr(value, field.name), sorted_maps=sorted_maps)
+            for field in dataclasses.fields(value)
+        }
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(key): encode(item) for key, item in value.items()}
+        keys = sorted(value, key=str) if sorted_maps else value
+        return {str(key): encode(value[key], sorted_maps=sorted_maps) for key in keys}
     if isinstance(value, tuple | list):
-        return [encode(item) for item in value]
+        if set(map(type, value)) == {float}:
+            return list(value)
+        return [encode(item, sorted_maps=sorted_maps) for item in value]
     return value
 
 
@@ -91,7 +101,7 @@ def _decode_union(kind: Any, value: Any, pointer: str) -> Any:
 def _decode_tuple(item: Any, value: Any, pointer: str) -> tuple[Any, ...]:
     if not isinstance(value, list):
         raise CodecError(pointer, f"expected an array, found {_named(value)}")
-    if item is float and all(type(one) is float for one in value):
+    if item is float and set(map(type, value)) == {float}:
         return tuple(value)
     return tuple(_decode(item, one, f"{pointer}/{index}") for index, one in enumerate(value))
 

@@ -180,3 +180,4 @@ class Run:
     health_before: Health | None = None
     health_after: Health | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
+    extensions: Mapping[str, object] = field(default_factory=dict)
