@@ -94,6 +94,8 @@ class LaunchFinished:
 
 Message = Started | PhaseEntered | CaseMeasured | CaseFailed | LaunchFailed | LaunchFinished
 
+# The field that names a message; no message has a field of that name itself.
+_NAME = "says"
 _KINDS: dict[str, type[Message]] = {
     "started": Started,
     "phase": PhaseEntered,
@@ -118,7 +120,7 @@ class Journal:
             ValueError: the message holds a number that is not finite.
             OSError: the file cannot be written.
         """
-        line = json.dumps({"kind": _NAMES[type(message)], **encode(message)}, allow_nan=False, separators=(",", ":"))
+        line = json.dumps({_NAME: _NAMES[type(message)], **encode(message)}, allow_nan=False, separators=(",", ":"))
         self._file.write(line + "\n")
         self._file.flush()
 
@@ -208,13 +210,13 @@ def _message(line: bytes) -> Message:
         value = json.loads(line, parse_constant=_refused)
     except (ValueError, RecursionError):
         raise ValueError(f"not JSON: {_excerpt(line)}") from None
-    kind = value.pop("kind", None) if isinstance(value, dict) else None
-    if not isinstance(kind, str) or kind not in _KINDS:
+    name = value.pop(_NAME, None) if isinstance(value, dict) else None
+    if not isinstance(name, str) or name not in _KINDS:
         raise ValueError(f"not a message of a launch: {_excerpt(line)}")
     try:
-        return decode(_KINDS[kind], value)
+        return decode(_KINDS[name], value)
     except CodecError as error:
-        raise ValueError(f"{kind}: {error}") from error
+        raise ValueError(f"{name}: {error}") from error
 
 
 def _refused(constant: str) -> None:
