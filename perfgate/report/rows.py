@@ -1,0 +1,195 @@
+"""One place that turns a case's result into the texts that every table shows, in the order that tables show them."""
+
+from dataclasses import dataclass
+
+from perfgate.core.case import Unit
+from perfgate.core.report import Bound, CaseResult, Estimate, MarginSource
+from perfgate.core.units import percent_text, rate_text, time_text
+from perfgate.core.verdict import CaseVerdict
+
+# What asks for attention first; a case within a group keeps its place in the suite.
+VERDICT_ORDER = (
+    CaseVerdict.REGRESSED,
+    CaseVerdict.SUSPECTED,
+    CaseVerdict.INVALID,
+    CaseVerdict.MISSING,
+    CaseVerdict.NOT_COMPARABLE,
+    CaseVerdict.INCONCLUSIVE,
+    CaseVerdict.IMPROVED,
+    CaseVerdict.NEW,
+    CaseVerdict.UNCHANGED,
+    CaseVerdict.NOT_GATED,
+)
+
+QUIET_VERDICTS = frozenset({CaseVerdict.NEW, CaseVerdict.UNCHANGED, CaseVerdict.NOT_GATED})
+
+_MARGIN_SOURCES = {
+    MarginSource.POLICY: "policy",
+    MarginSource.SAME_CHIP_DEFAULT: "this chip",
+    MarginSource.SAME_CHIP_CALIBRATED: "this chip, calibrated",
+    MarginSource.CROSS_CHIP_DEFAULT: "other chips",
+    MarginSource.CROSS_CHIP_CALIBRATED: "other chips, calibrated",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The texts of one case; "" where there is nothing to say.
+
+    Attributes:
+        time, rate: of the candidate, e.g. ``"194.9 µs"``, ``"705 TFLOP/s"``.
+        baseline_time, baseline_rate: of the baseline.
+        change: ``"+3.40 %"``, positive is slower.
+        half_width: ``"± 0.20"``, the larger side of the interval, in percent.
+        interval: ``"+3.20 to +3.60"``, in percent.
+        margin, margin_source: ``"0.5 %"``, ``"this chip"``.
+        intensity, of_roof, bound: place on the roofline: ``"1365"``, ``"96 % BF16"``, ``"compute"``.
+        was: ``"was 188.5 µs, 729 TFLOP/s"`` for a case that moved.
+        confirmation: whether fresh launches confirmed it.
+        notes: further lines that belong under the row.
+    """
+
+    result: CaseResult
+    id: str
+    verdict: str
+    time: str
+    rate: str
+    baseline_time: str
+    baseline_rate: str
+    change: str
+    half_width: str
+    interval: str
+    margin: str
+    margin_source: str
+    intensity: str
+    of_roof: str
+    bound: str
+    was: str
+    confirmation: str
+    notes: tuple[str, ...]
+
+    @property
+    def change_with_interval(self) -> str:
+        """The change and its interval: ``"+3.40 % (+3.20 to +3.60)"``."""
+        return f"{self.change} ({self.interval})" if self.interval else self.change
+
+    @property
+    def margin_with_source(self) -> str:
+        """The margin and where it came from: ``"0.5 %, this chip"``."""
+        return f"{self.margin}, {self.margin_source}" if self.margin else ""
+
+
+def row(result: CaseResult) -> Row:
+    """Return the texts of one case."""
+    position = result.roofline
+    return Row(
+        result=result,
+        id=result.id,
+        verdict=verdict_text(result.verdict) + (", accepted" if result.accepted else ""),
+        time=_time(result.candidate_s),
+        rate=_rate(result, result.candidate_s),
+        baseline_time=_time(result.baseline_s),
+        baseline_rate=_rate(result, result.baseline_s),
+        change=change_text(result.change),
+        half_width=half_width_text(result.change),
+        interval=interval_text(result.change),
+        margin=percent_text(result.margin.relative, decimals=1) if result.margin else "",
+        margin_source=_MARGIN_SOURCES[result.margin.source] if result.margin else "",
+        intensity=_intensity(position.intensity_flop_per_byte if position else None),
+        of_roof=_of_roof(result),
+        bound=position.bound.value if position and position.bound else "",
+        was=_was(result),
+        confirmation=_confirmation(result),
+        notes=_notes(result),
+    )
+
+
+def ordered_rows(results: tuple[CaseResult, ...]) -> tuple[Row, ...]:
+    """Return the rows of all cases, what asks for attention first."""
+    return tuple(row(result) for result in sorted(results, key=lambda one: VERDICT_ORDER.index(one.verdict)))
+
+
+def verdict_text(verdict: CaseVerdict) -> str:
+    """Render a verdict in words: ``"not comparable"``."""
+    return verdict.value.replace("-", " ")
+
+
+def change_text(change: Estimate | None) -> str:
+    """Render a relative change: ``"+3.40 %"``, with one decimal from 10 % on."""
+    if change is None:
+        return ""
+    return percent_text(change.value, signed=True, decimals=2 if abs(change.value) < 0.1 else 1)
+
+
+def half_width_text(change: Estimate | None) -> str:
+    """Render the larger side of an interval: ``"± 0.20"``."""
+    if change is None or change.low is None or change.high is None:
+        return ""
+    return f"± {max(change.high - change.value, change.value - change.low) * 100:.2f}"
+
+
+def interval_text(change: Estimate | None) -> str:
+    """Render an interval in percent: ``"+3.20 to +3.60"``."""
+    if change is None or change.low is None or change.high is None:
+        return ""
+    low, high = (percent_text(end, signed=True).removesuffix(" %") for end in (change.low, change.high))
+    return f"{low} to {high}"
+
+
+def _time(time_s: float | None) -> str:
+    return time_text(time_s) if time_s is not None else ""
+
+
+def _rate(result: CaseResult, time_s: float | None) -> str:
+    """FLOP/s for what computes, bytes/s for what moves data, nothing for what waits."""
+    work, bound = result.work, result.roofline.bound if result.roofline else None
+    if work is None or not time_s or bound is Bound.LATENCY:
+        return ""
+    if work.work_flop and not (bound is Bound.MEMORY and work.moved_bytes):
+        return rate_text(work.work_flop / time_s, "FLOP")
+    return rate_text(work.moved_bytes / time_s, "B") if work.moved_bytes else ""
+
+
+def _intensity(intensity_flop_per_byte: float | None) -> str:
+    if intensity_flop_per_byte is None:
+        return ""
+    return f"{intensity_flop_per_byte:.0f}" if intensity_flop_per_byte >= 100 else f"{intensity_flop_per_byte:.3g}"
+
+
+def _of_roof(result: CaseResult) -> str:
+    position = result.roofline
+    if position is None or position.of_measured is None or position.roof is None:
+        return ""
+    return f"{percent_text(position.of_measured, decimals=0)} {position.roof}"
+
+
+def _was(result: CaseResult) -> str:
+    if result.verdict in QUIET_VERDICTS or result.baseline_s is None or result.candidate_s is None:
+        return ""
+    rate = _rate(result, result.baseline_s)
+    return f"was {_time(result.baseline_s)}, {rate}" if rate else f"was {_time(result.baseline_s)}"
+
+
+def _confirmation(result: CaseResult) -> str:
+    if result.confirmed is None:
+        return ""
+    return "confirmed by fresh launches" if result.confirmed else "not confirmed by fresh launches"
+
+
+def _notes(result: CaseResult) -> tuple[str, ...]:
+    notes = [f"cause: {cause.message}" for cause in result.causes]
+    if result.accepted:
+        notes.append(f"accepted: {result.accepted}")
+    if result.reason:
+        notes.append(result.reason)
+    if other := _change_of_time(result):
+        notes.append(other)
+    return (*notes, *(f"{caveat.message} {caveat.remedy}".strip() for caveat in result.caveats))
+
+
+def _change_of_time(result: CaseResult) -> str:
+    """What a case that is judged in cycles did in time, where a reader would see two different numbers."""
+    if result.unit is not Unit.CYCLES or not result.baseline_s or result.candidate_s is None:
+        return ""
+    in_time = percent_text(result.candidate_s / result.baseline_s - 1, signed=True)
+    return "" if in_time == change_text(result.change) else f"judged in SM cycles; the time changed by {in_time}"
