@@ -92,11 +92,6 @@ IDENTITY_FIELDS = (
 )
 
 
-def identity_only(gpu: Gpu) -> Gpu:
-    """Return a GPU reduced to its identity: what a baseline says of the GPU that all its sessions share."""
-    return Gpu(**{name: getattr(gpu, name) for name in IDENTITY_FIELDS})
-
-
 def _is_same(field: str, one: object, other: object) -> bool:
     if field == "memory_bytes" and isinstance(one, int) and isinstance(other, int):
         return abs(one - other) <= MEMORY_TOLERANCE * max(one, other)

@@ -78,7 +78,7 @@ def list_baselines(folder: Path) -> tuple[StoredBaseline, ...]:
     return tuple(StoredBaseline(path=path, baseline=read_baseline(path)) for path in names)
 
 
-def search_baselines(path_or_folder: Path, gpu: Gpu) -> BaselineSearch:
+def find_baseline(path_or_folder: Path, gpu: Gpu) -> BaselineSearch:
     """Look for the baseline of a GPU's identity in a folder, or see whether one file is it.
 
     Raises:
@@ -91,23 +91,17 @@ def search_baselines(path_or_folder: Path, gpu: Gpu) -> BaselineSearch:
     return _searched(candidates, gpu, path_or_folder)
 
 
-def find_baseline(path_or_folder: Path, gpu: Gpu) -> tuple[Path, Baseline] | None:
-    """Return the baseline of a GPU's identity and its file, None without; raises like ``search_baselines``."""
-    found = search_baselines(path_or_folder, gpu).found
-    return None if found is None else (found.path, found.baseline)
-
-
 def baseline_target(path_or_folder: Path, gpu: Gpu) -> Path:
     """Return the file that an update for a GPU belongs into: its baseline's, else a free name.
 
     Two identities can share name and board (error correction on and off): the second gets a number.
 
     Raises:
-        DocumentError: like ``search_baselines``.
+        DocumentError: like ``find_baseline``.
     """
     if path_or_folder.name.endswith(_SUFFIXES) and not path_or_folder.is_dir():
         return path_or_folder
-    found = search_baselines(path_or_folder, gpu).found
+    found = find_baseline(path_or_folder, gpu).found
     if found is not None:
         return found.path
     first = baseline_path(path_or_folder, gpu)

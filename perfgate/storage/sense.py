@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from perfgate.core.baseline import Baseline, BaselineSession
-from perfgate.core.gpu import identity_only
 from perfgate.core.report import Report
 from perfgate.core.run import Run
 from perfgate.errors import DocumentError
@@ -46,10 +45,9 @@ def _run_problems(run: Run) -> Iterable[tuple[str, str]]:
 
 
 def _baseline_problems(baseline: Baseline) -> Iterable[tuple[str, str]]:
-    if baseline.gpu != identity_only(baseline.gpu):
-        yield "/gpu", "holds more than the identity: chip, clocks and power belong to a session"
-    if not baseline.sessions:
-        yield "/sessions", "is empty: a baseline needs at least one session"
+    for name in ("chip", "power_limit_w"):
+        if getattr(baseline.gpu, name) is not None:
+            yield f"/gpu/{name}", "belongs to a session, not to the GPUs that share this baseline"
     for position, session in enumerate(baseline.sessions):
         yield from _session_problems(session, f"/sessions/{position}")
 
