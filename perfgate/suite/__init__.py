@@ -1,1 +1,35 @@
-"""The built-in cases: which kernel, sizes, work and reference."""
+"""The built-in cases, one module a family: which kernel, sizes, work, reference.
+
+Each is written as a case of a user's own suite would be.
+"""
+
+from perfgate.core.case import AbsentCase, Case, Suite
+from perfgate.core.gpu import Gpu
+from perfgate.errors import ConfigurationError
+from perfgate.suite.bandwidth import bandwidth_cases
+from perfgate.suite.gemm import gemm_cases
+from perfgate.suite.launch import launch_cases
+
+SUITE_NAMES = ("default", "full")
+
+
+def built_in_suite(name: str, gpu: Gpu) -> Suite:
+    """Return the cases of a built-in suite on a GPU; what it cannot run is listed as absent, with the reason.
+
+    Args:
+        name: ``"default"`` or ``"full"``.
+        gpu: sizes are a pure function of its identity, never of what is free at the moment.
+
+    Raises:
+        ConfigurationError: there is no suite of that name.
+    """
+    if name not in SUITE_NAMES:
+        raise ConfigurationError(
+            f"there is no built-in suite {name!r}", hint=f"choose one of {', '.join(SUITE_NAMES)}, or name a file"
+        )
+    entries = (*bandwidth_cases(gpu), *gemm_cases(gpu), *launch_cases())
+    return Suite(
+        name=name,
+        cases=tuple(entry for entry in entries if isinstance(entry, Case)),
+        absent=tuple(entry for entry in entries if isinstance(entry, AbsentCase)),
+    )

@@ -1,0 +1,260 @@
+"""A Toolbox in numpy: buffers are host arrays, kernels are emulated, every bind is recorded."""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from perfgate.core.gpu import Gpu
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+PATTERN_STEP = np.uint32(0x9E3779B9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeBuffer:
+    address: int
+    size_bytes: int
+    content: np.ndarray | None = None
+
+    def view(self, dtype: Any) -> np.ndarray:
+        assert self.content is not None, "this toolbox records only"
+        return self.content.view(dtype)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bind:
+    source: str
+    function: str
+    defines: Mapping[str, int | str]
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    args: tuple[Any, ...]
+    shared_bytes: int
+
+
+@dataclass
+class FakeKernel:
+    toolbox: "FakeToolbox"
+    source: str
+    function: str
+    defines: Mapping[str, int | str]
+
+    def bind(
+        self,
+        *,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        args: Sequence[Any],
+        shared_bytes: int = 0,
+    ) -> Callable[[], None]:
+        for argument in args:
+            assert isinstance(argument, (FakeBuffer, np.generic)), f"{self.function}: {argument!r} has no width"
+        bind = Bind(
+            source=self.source,
+            function=self.function,
+            defines=dict(self.defines),
+            grid=grid,
+            block=block,
+            args=tuple(args),
+            shared_bytes=shared_bytes,
+        )
+        self.toolbox.binds.append(bind)
+        return lambda: self.toolbox.run(bind)
+
+
+@dataclass
+class FakeToolbox:
+    """``emulate=False`` records only: then buffers may be as large as a real GPU's."""
+
+    gpu: Gpu
+    emulate: bool = True
+    stream: int = 0
+    binds: list[Bind] = field(default_factory=list)
+    executed: list[str] = field(default_factory=list)
+    allocated_bytes: int = 0
+    kernels: dict[str, Callable[[Bind], None]] = field(default_factory=dict)
+
+    def kernel(self, source: str, function: str, *, defines: Mapping[str, int | str] | None = None) -> FakeKernel:
+        return FakeKernel(self, source, function, defines or {})
+
+    def buffer(self, size_bytes: int) -> FakeBuffer:
+        address = 256 + -(-self.allocated_bytes // 256) * 256
+        self.allocated_bytes = address + size_bytes
+        content = np.full(size_bytes, 0xA5, dtype=np.uint8) if self.emulate else None
+        return FakeBuffer(address=address, size_bytes=size_bytes, content=content)
+
+    def read(self, buffer: FakeBuffer, dtype: Any, count: int, offset_bytes: int = 0) -> np.ndarray:
+        size = np.dtype(dtype).itemsize * count
+        assert offset_bytes + size <= buffer.size_bytes
+        return buffer.view(np.uint8)[offset_bytes : offset_bytes + size].view(dtype).copy()
+
+    def write(self, buffer: FakeBuffer, values: np.ndarray) -> None:
+        assert values.nbytes <= buffer.size_bytes
+        if self.emulate:
+            buffer.view(np.uint8)[: values.nbytes] = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+    def synchronize(self) -> None:
+        pass
+
+    def run(self, bind: Bind) -> None:
+        self.executed.append(bind.function)
+        if self.emulate:
+            {**KERNELS, **self.kernels}[bind.function](bind)
+
+
+def random_bits(seed: int, count: int) -> np.ndarray:
+    """random.cuh, for indices 0 to count - 1."""
+    with np.errstate(over="ignore"):
+        z = np.uint64(seed) + np.arange(1, count + 1, dtype=np.uint64) * GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def random_uniform(seed: int, count: int) -> np.ndarray:
+    odd = 2 * (random_bits(seed, count) >> np.uint64(40)).astype(np.int64) + 1 - 2**24
+    return (odd * 2.0**-24).astype(np.float32)
+
+
+def random_normal_patterns(seed: int, count: int) -> np.ndarray:
+    bits = random_bits(seed, count)
+    exponent = np.uint64(1) + (((bits >> np.uint64(32)) * np.uint64(254)) >> np.uint64(32))
+    return (bits.astype(np.uint32) & np.uint32(0x807FFFFF)) | (exponent.astype(np.uint32) << np.uint32(23))
+
+
+def pattern_words(seed: int, count: int) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.uint32(seed) + np.arange(count, dtype=np.uint32) * PATTERN_STEP
+
+
+def triad(added: np.ndarray, scaled: np.ndarray, scale: np.float32) -> np.ndarray:
+    """Rounded once: the products of a 24- and a 2-bit significand and these sums are exact in FP64."""
+    return (added.astype(np.float64) + float(scale) * scaled.astype(np.float64)).astype(np.float32)
+
+
+def tile_sums(words: np.ndarray, tile_words: int) -> np.ndarray:
+    starts = np.arange(0, len(words), tile_words)
+    return np.add.reduceat(words.astype(np.uint64), starts).astype(np.uint32)
+
+
+def _tally(buffer: FakeBuffer, wrong: np.ndarray) -> None:
+    tally = buffer.view(np.uint64)
+    places = np.flatnonzero(wrong)
+    tally[0] += np.uint64(len(places))
+    if len(places):
+        tally[1] = min(tally[1], np.uint64(places[0]))
+
+
+def _fill(bind: Bind, values: Callable[[int, int], np.ndarray]) -> None:
+    buffer, count, seed = bind.args
+    buffer.view(np.uint32)[: int(count)] = values(int(seed), int(count)).view(np.uint32)
+
+
+def _bandwidth_read(bind: Bind) -> None:
+    source, partials, vectors = bind.args
+    tile_words = int(bind.defines["BLOCK"]) * int(bind.defines["UNROLL"]) * 4
+    partials.view(np.uint32)[:] = tile_sums(source.view(np.uint32)[: 4 * int(vectors)], tile_words)
+
+
+def _bandwidth_write(bind: Bind) -> None:
+    target, seed, vectors = bind.args
+    target.view(np.uint32)[:] = pattern_words(int(seed), 4 * int(vectors))
+
+
+def _bandwidth_copy(bind: Bind) -> None:
+    source, target, _ = bind.args
+    target.view(np.uint32)[:] = source.view(np.uint32)
+
+
+def _bandwidth_triad(bind: Bind) -> None:
+    added, scaled, target, scale, _ = bind.args
+    target.view(np.float32)[:] = triad(added.view(np.float32), scaled.view(np.float32), scale)
+
+
+def _check_read(bind: Bind) -> None:
+    partials, count, words, tile_words, seed, tally = bind.args
+    expected = tile_sums(random_normal_patterns(int(seed), int(words)), int(tile_words))
+    _tally(tally, partials.view(np.uint32)[: int(count)] != expected)
+
+
+def _check_write(bind: Bind) -> None:
+    target, count, seed, tally = bind.args
+    _tally(tally, target.view(np.uint32) != pattern_words(int(seed), int(count)))
+
+
+def _check_copy(bind: Bind) -> None:
+    target, count, seed, tally = bind.args
+    _tally(tally, target.view(np.uint32) != random_normal_patterns(int(seed), int(count)))
+
+
+def _check_triad(bind: Bind) -> None:
+    target, count, seed_added, seed_scaled, scale, tally = bind.args
+    expected = triad(random_uniform(int(seed_added), int(count)), random_uniform(int(seed_scaled), int(count)), scale)
+    _tally(tally, target.view(np.uint32) != expected.view(np.uint32))
+
+
+def _count_nan(bind: Bind) -> None:
+    target, _, tally = bind.args
+    _tally(tally, np.isnan(target.view(np.float32)))
+
+
+def _fill_signs(bind: Bind) -> None:
+    target, count, seed = bind.args
+    target.view(np.float64)[:] = np.where(random_bits(int(seed), int(count)) >> np.uint64(63), 1.0, -1.0)
+
+
+def _multiply(bind: Bind) -> None:
+    matrix, rows, columns, x, y = bind.args
+    whole = matrix.view(np.float32).reshape(int(rows), int(columns)).astype(np.float64)
+    y.view(np.float64)[:] = whole @ x.view(np.float64)
+
+
+def _multiply_transposed(bind: Bind) -> None:
+    matrix, rows, columns, x, y = bind.args
+    whole = matrix.view(np.float32).reshape(int(rows), int(columns)).astype(np.float64)
+    y.view(np.float64)[:] = whole.T @ x.view(np.float64)
+
+
+def _dot_products(bind: Bind) -> None:
+    a, b, c, n, k, positions, count, results = bind.args
+    rows, columns = positions.view(np.uint32).reshape(int(count), 2).T
+    a, b = (one.view(np.float32).reshape(-1, int(k)).astype(np.float64) for one in (a, b))
+    pairs = results.view(np.float64).reshape(int(count), 2)
+    pairs[:, 0] = np.einsum("pk,pk->p", a[rows], b[columns])
+    pairs[:, 1] = c.view(np.float32).reshape(-1, int(n))[rows, columns]
+
+
+def _gemm_fp32(bind: Bind) -> None:
+    a, b, c, m, n, k = bind.args
+    left, right = a.view(np.float32).reshape(int(m), int(k)), b.view(np.float32).reshape(int(n), int(k))
+    c.view(np.float32).reshape(int(m), int(n))[:] = left @ right.T
+
+
+KERNELS: dict[str, Callable[[Bind], None]] = {
+    "fill_uniform": lambda bind: _fill(bind, random_uniform),
+    "fill_normal_patterns": lambda bind: _fill(bind, random_normal_patterns),
+    "fill_word": lambda bind: _fill(bind, lambda word, count: np.full(count, word, dtype=np.uint32)),
+    "bandwidth_read": _bandwidth_read,
+    "bandwidth_write": _bandwidth_write,
+    "bandwidth_copy": _bandwidth_copy,
+    "bandwidth_triad": _bandwidth_triad,
+    "check_read": _check_read,
+    "check_write": _check_write,
+    "check_copy": _check_copy,
+    "check_triad": _check_triad,
+    "count_nan": _count_nan,
+    "fill_signs": _fill_signs,
+    "multiply": _multiply,
+    "multiply_transposed": _multiply_transposed,
+    "dot_products": _dot_products,
+    "gemm_fp32": _gemm_fp32,
+    "launch_empty": lambda bind: None,
+}
+
+
+def buffers_of(bind: Bind) -> list[FakeBuffer]:
+    """The buffers among the arguments of a bind."""
+    return list(itertools.chain(argument for argument in bind.args if isinstance(argument, FakeBuffer)))
