@@ -1,9 +1,11 @@
 """Builders of domain objects for tests: everything has a sensible default, a test names what matters to it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from perfgate.core.baseline import Baseline, BaselineSession, Provenance, SessionCase
 from perfgate.core.case import MemoryLevel, Timing, Unit, Work
 from perfgate.core.gpu import Environment, Gpu
 from perfgate.core.plan import CasePlan
@@ -132,3 +134,48 @@ def normal_medians(seed: int, count: int, *, median_s: float = 2e-3, spread: flo
     """Launch statistics of a session with a relative spread between launches, log-normal, seeded."""
     generator = np.random.default_rng(seed)
     return [float(value) for value in median_s * np.exp(spread * generator.standard_normal(count))]
+
+
+def make_session_case(median_s: float = 2.03412e-3, *, launches: int = 12, **changes: object) -> SessionCase:
+    """What a baseline keeps of one case; the launches repeat ``median_s`` exactly."""
+    fields: dict[str, object] = {
+        "version": 1,
+        "timing": Timing.EVENTS,
+        "unit": Unit.SECONDS,
+        "gated": True,
+        "plan": PLAN,
+        "work": make_case_info().work,
+        "launch_medians_s": (median_s,) * launches,
+        "source_sha256": "a" * 64,
+        "code_sha256": "b" * 64,
+    }
+    return SessionCase(**(fields | changes))  # type: ignore[arg-type]
+
+
+def make_session(
+    medians_s: Mapping[str, float], *, recorded_utc: str = "2026-11-29T12:00:00Z", **changes: object
+) -> BaselineSession:
+    """An accepted session whose cases repeat the given medians exactly."""
+    fields: dict[str, object] = {
+        "chip": H200.chip,
+        "method": 1,
+        "power_limit_w": 700.0,
+        "environment": ENVIRONMENT,
+        "provenance": Provenance(
+            recorded_utc=recorded_utc, reason="first session", device_kind="cuda", perfgate_version="0.1.0"
+        ),
+        "suite_name": "default",
+        "suite_sha256": "c" * 64,
+        "cases": {case_id: make_session_case(median_s) for case_id, median_s in medians_s.items()},
+    }
+    return BaselineSession(**(fields | changes))  # type: ignore[arg-type]
+
+
+def make_baseline(*sessions: BaselineSession, gpu: Gpu = H200, **changes: object) -> Baseline:
+    """A baseline of the given sessions, or of one with one case."""
+    shared = replace(gpu, chip=None, power_limit_w=None)
+    return Baseline(
+        gpu=shared,
+        sessions=sessions or (make_session({"bandwidth.copy[bytes=4GiB]": 2.03412e-3}),),
+        **changes,  # type: ignore[arg-type]
+    )
