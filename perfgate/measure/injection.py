@@ -114,9 +114,3 @@ def injected_executions(change: float, least: int, multiple: int) -> tuple[int, 
         if abs(run / rotations - 1 - change) <= _TOLERANCE * abs(change) + 1e-12:
             return rotations * multiple, run * multiple
         rotations += 1
-
-
-def effective_change(change: float, least: int, multiple: int) -> float:
-    """Return the relative change in executions that ``injected_executions`` settles for."""
-    nominal, run = injected_executions(change, least, multiple)
-    return run / nominal - 1

@@ -8,7 +8,7 @@ its own result, not those of the others.
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -45,6 +45,19 @@ class SessionProgress:
     phase: Phase | None
     cases_done: int
     case_count: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Lessons:
+    """What launches taught about later ones; hand the same to every call that continues a session.
+
+    Attributes:
+        left_out: cases that later launches leave out, and why.
+        given_up: why no later launch is started; None while there is hope.
+    """
+
+    left_out: dict[str, str] = field(default_factory=dict)
+    given_up: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +100,7 @@ def supervise(
     start: Start,
     *,
     on_progress: Callable[[SessionProgress], None] = lambda _: None,
+    lessons: Lessons | None = None,
     limits: Limits | None = None,
     surroundings: Surroundings | None = None,
 ) -> tuple[LaunchOutcome, ...]:
@@ -96,6 +110,7 @@ def supervise(
         orders: what each launch is told.
         start: starts a process that writes its journal to the path given; see ``child.start_child``.
         on_progress: told whenever a launch says something.
+        lessons: of earlier launches of the session; grows.
         limits: how long to wait for what.
         surroundings: clocks; for tests.
 
@@ -116,6 +131,7 @@ def supervise(
             folder=Path(path),
             launches=len(orders),
             on_progress=on_progress,
+            lessons=lessons if lessons is not None else Lessons(),
             limits=limits or Limits(),
             surroundings=surroundings or Surroundings(),
             interruption=interruption,
@@ -130,7 +146,7 @@ def supervise(
 
 
 class _Session:
-    """The launches of one call of ``supervise``, and what earlier ones taught about later ones."""
+    """The launches of one call of ``supervise``."""
 
     def __init__(
         self,
@@ -139,6 +155,7 @@ class _Session:
         folder: Path,
         launches: int,
         on_progress: Callable[[SessionProgress], None],
+        lessons: Lessons,
         limits: Limits,
         surroundings: Surroundings,
         interruption: Interruption,
@@ -151,16 +168,15 @@ class _Session:
         self._surroundings = surroundings
         self._interruption = interruption
         self._end_s = surroundings.clock() + limits.session_s
-        self._left_out: dict[str, str] = {}
-        self._given_up: str | None = None
+        self._lessons = lessons
 
     def launch(self, order: LaunchOrder) -> LaunchOutcome:
         """Run one launch, twice if need be."""
-        order = replace(order, case_ids=tuple(one for one in order.case_ids if one not in self._left_out))
-        if self._given_up is None and self._is_late:
-            self._given_up = f"the session has used up its {self._limits.session_s:g} s"
-        if self._given_up is not None or not order.case_ids:
-            return self._outcome(order.index, self._unstarted(order, self._given_up or "no case is left"))
+        order = replace(order, case_ids=tuple(one for one in order.case_ids if one not in self._lessons.left_out))
+        if self._lessons.given_up is None and self._is_late:
+            self._lessons.given_up = f"the session has used up its {self._limits.session_s:g} s"
+        if self._lessons.given_up is not None or not order.case_ids:
+            return self._outcome(order.index, self._unstarted(order, self._lessons.given_up or "no case is left"))
         first = self._attempt(order, 1)
         if first.failure is None or first.is_interrupted or first.is_stuck or self._is_late:
             self._learn(order.index, first)
@@ -214,20 +230,20 @@ class _Session:
     def _learn(self, index: int, last: Attempt, before: Attempt | None = None) -> None:
         """Draw the conclusions for later launches."""
         if last.is_stuck:
-            self._given_up = f"launch {index} cannot be stopped and holds the GPU"
+            self._lessons.given_up = f"launch {index} cannot be stopped and holds the GPU"
         elif before is None or last.failure is None or last.is_interrupted:
             return
         elif last.culprit is not None and last.culprit == before.culprit:
-            self._left_out[last.culprit] = f"left out: launch {index} failed at it twice: {last.failure}"
+            self._lessons.left_out[last.culprit] = f"left out: launch {index} failed at it twice: {last.failure}"
         elif not last.transcript.cases and not before.transcript.cases:
-            self._given_up = f"launch {index} failed twice before it had measured anything: {last.failure}"
+            self._lessons.given_up = f"launch {index} failed twice before it had measured anything: {last.failure}"
 
     def _outcome(self, index: int, attempt: Attempt, other: Attempt | None = None) -> LaunchOutcome:
         transcript = attempt.transcript
         failures = {case_id: failed.message for case_id, failed in transcript.case_failures.items()}
         for case_id in transcript.unfinished:
             failures[case_id] = f"not measured: {attempt.failure or 'the launch passed it over'}"
-        failures |= {key: reason for key, reason in self._left_out.items() if key not in transcript.case_ids}
+        failures |= {key: reason for key, reason in self._lessons.left_out.items() if key not in transcript.case_ids}
         launch = Launch(
             index=index,
             started_utc=transcript.started_utc,

@@ -24,6 +24,7 @@ from perfgate.measure.journal import (
 )
 from perfgate.measure.loop import CaseLoop, Settings
 from perfgate.measure.order import LaunchOrder
+from perfgate.measure.orphan import end_with_parent
 from perfgate.resources import cache_folder
 
 
@@ -33,6 +34,7 @@ def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
     Returns:
         Whether the launch came to its end; cases may have failed all the same.
     """
+    end_with_parent(os.environ)
     with open_journal(journal_path) as journal:
         journal.write(Started(pid=os.getpid()))
         try:

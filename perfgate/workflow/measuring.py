@@ -20,7 +20,7 @@ from perfgate.measure.child import start_child
 from perfgate.measure.injection import parse_injections
 from perfgate.measure.journal import FailureKind
 from perfgate.measure.order import LaunchOrder, shuffled
-from perfgate.measure.supervisor import LaunchOutcome, SessionInterruptedError, SessionProgress, supervise
+from perfgate.measure.supervisor import LaunchOutcome, Lessons, SessionInterruptedError, SessionProgress, supervise
 from perfgate.workflow.listener import Listener
 from perfgate.workflow.repository import commit_of
 
@@ -87,6 +87,7 @@ class Session:
         self._plans = {case_id: plan for case_id, plan in plans.items() if case_id in self._infos}
         self._injections = parse_injections(selection.inject, tuple(self._infos), device.kind)
         self._outcomes: list[LaunchOutcome] = []
+        self._lessons = Lessons()
         self._first_index = first_index
         self._created = datetime.now(timezone.utc)
         self._before: Health | None = None
@@ -150,7 +151,7 @@ class Session:
             return
         begin = self._first_index + len(self._outcomes)
         orders = [self._order(index) for index in range(begin, begin + count)]
-        outcomes = supervise(orders, _started(self._device.kind), on_progress=self._progressed)
+        outcomes = supervise(orders, _started(self._device.kind), on_progress=self._progressed, lessons=self._lessons)
         self._take(outcomes)
 
     def _take(self, outcomes: tuple[LaunchOutcome, ...]) -> None:
@@ -214,6 +215,14 @@ class Session:
         reasons = [outcome.launch.failure for outcome in self._outcomes if outcome.launch.failure]
         reasons += [failed.message for failed in failures]
         raise LaunchError(f"no launch measured anything: {reasons[0] if reasons else 'no case was left'}")
+
+
+def measured(device: Device, selection: Selection, launches: int, listener: Listener, *, wait: bool = False) -> Run:
+    """Measure a device under its lock; raises like ``Session``."""
+    with device.lock(wait=wait):
+        session = Session(device, selection, {}, listener)
+        session.measure_to(launches)
+    return session.run()
 
 
 def described_cases(device: Device, selection: Selection) -> tuple[dict[str, CaseInfo], dict[str, str], str | None]:
