@@ -167,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     });
 }
 
-#if __CUDA_ARCH__ >= 900 && TILE * 16 <= 48 * 1024
+#if __CUDA_ARCH__ >= 900 && TILE * 16 < 48 * 1024
 // out[i] = in[i] by the copy engine of the SM (cp.async.bulk): one thread moves a tile through shared memory.
 extern "C" __global__ void __launch_bounds__(32)
     bandwidth_copy_bulk(const uint4* __restrict__ in, uint4* __restrict__ out, u64 vectors) {
