@@ -43,7 +43,7 @@ _LINE_START = re.compile(r"\A(?:(\d{1,9})([.)])(?=\s|\Z)|([-+=]))")
 _ACTIVE = re.compile(
     r"([@#]"  # mention, e-mail address, reference
     r"|\b(?:https?|ftp):(?=//)"  # bare link
-    r"|\bwww\.(?=\w)"
+    r"|\bwww(?=\.)"
     r"|\bgh-(?=\d)"  # GH-123 is a reference too
     r"|:(?=[\w+-]+:))",  # :emoji:
     re.IGNORECASE,

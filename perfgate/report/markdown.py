@@ -36,6 +36,9 @@ SHED_ORDER = (
     "footer",
 )
 
+# Columns of numbers stand on the right.
+_NUMBERS = frozenset({"baseline", "now", "change", "margin", "FLOP/B", "of its roof", "launches"})
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 _RUN_URL = re.compile(r"https?://[A-Za-z0-9._~:/?#@%=+-]+")  # nothing that HTML or Markdown would take for its own
 _FAILING = (CaseVerdict.REGRESSED, CaseVerdict.SUSPECTED, CaseVerdict.INVALID, CaseVerdict.MISSING)
 _CALM = (CheckVerdict.PASSED, CheckVerdict.NO_BASELINE, CheckVerdict.NOT_COMPARABLE)
@@ -155,15 +158,11 @@ def _next_step(report: Report) -> str:
 
 def _moved(rows: Sequence[Row]) -> str:
     return _table(
-        ("case", "verdict", "baseline", "now", "change", "margin", "cause"),
+        ("case", "baseline", "now", "change", "margin", "cause"),
         (
             (
-                _name(row.id),
-                f"**{row.verdict}**" if row.result.verdict in _FAILING else row.verdict,
-                _both(row.baseline_time, row.baseline_rate),
-                _both(row.time, row.rate),
-                _change(row),
-                row.margin_with_source,
+                f"{_name(row.id)}<br>{_verdict_of(row)}",
+                *_measured(row),
                 "<br>".join(_data(note) for note in (*row.notes, row.confirmation) if note),
             )
             for row in rows
@@ -171,21 +170,36 @@ def _moved(rows: Sequence[Row]) -> str:
     )
 
 
-def _both(time: str, rate: str) -> str:
-    return ", ".join(filter(None, (time, rate)))
+def _verdict_of(row: Row) -> str:
+    return f"**{row.verdict}**" if row.result.verdict in _FAILING else row.verdict
 
 
-def _change(row: Row) -> str:
-    if not row.change:
-        return ""
-    shown = f"**{row.change}**" if row.result.verdict not in QUIET_VERDICTS else row.change
-    return f"{shown} ({row.interval})" if row.interval else shown
+def _measured(row: Row) -> tuple[str, str, str, str]:
+    """Cells of baseline, candidate, change and margin, each value above what qualifies it."""
+    change = f"**{row.change}**" if row.change and row.result.verdict not in QUIET_VERDICTS else row.change
+    return (
+        _stacked(row.baseline_time, row.baseline_rate),
+        _stacked(row.time, row.rate),
+        _stacked(change, row.interval),
+        _stacked(row.margin, *row.margin_source.split(", ")),
+    )
+
+
+def _stacked(*texts: str) -> str:
+    return "<br>".join(_unbroken(text) for text in texts if text)
+
+
+def _unbroken(text: str) -> str:
+    return text.replace(" ", _NO_BREAK)
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of cells that are Markdown already; "" without rows."""
     lines = [f"| {' | '.join(cells)} |" for cells in rows]
-    return "\n".join((f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}", *lines)) if lines else ""
+    if not lines:
+        return ""
+    rule = "".join("---:|" if heading in _NUMBERS else "---|" for heading in headings)
+    return "\n".join((f"| {' | '.join(headings)} |", f"|{rule}", *lines))
 
 
 def _pairs(heading: str, pairs: Iterable[tuple[str, str]]) -> str:
@@ -204,7 +218,7 @@ def _folded(summary: str, body: str) -> str:
 def _differences(report: Report) -> str:
     differences = (*report.identity_differences, *report.environment_differences)
     return _table(
-        ("differs", "baseline", "now"),
+        ("differs", "in the baseline", "in this run"),
         ((_data(sentences.field_name(one.field)), _data(one.baseline), _data(one.candidate)) for one in differences),
     )
 
@@ -212,26 +226,24 @@ def _differences(report: Report) -> str:
 def _roofline(report: Report, rows: Sequence[Row]) -> str:
     placed = [row for row in rows if row.bound]
     table = _table(
-        ("case", "time", "rate", "FLOP/byte", "of its roof", "bound", "change", "verdict"),
+        ("case", "now", "FLOP/B", "of its roof", "change", "verdict"),
         (
             (
                 _name(row.id),
-                row.time,
-                row.rate,
+                _stacked(row.time, row.rate),
                 row.intensity,
-                _data(row.of_roof),
-                row.bound,
-                _change(row),
-                f"**{row.verdict}**" if row.result.verdict in _FAILING else row.verdict,
+                _stacked(_data(row.of_roof), f"{row.bound}-bound"),
+                _unbroken(f"{row.change} {row.half_width}".strip()),
+                _verdict_of(row),
             )
             for row in placed
         ),
     )
     roofs = sentences.roofs_text(report.roofs)
-    known = f" (measured roofs: {_data(roofs)})" if roofs else ""
-    if report.verdict in _CALM or len(placed) > OPEN_ROWS:
-        return _folded(f"Where each case sits{known}", table)
-    return f"**Where each case sits**{known}\n\n{table}" if table else ""
+    known = f"Measured roofs: {_data(roofs)}\n\n" if roofs else ""
+    if table and (report.verdict in _CALM or len(placed) > OPEN_ROWS):
+        return _folded("Where each case sits", known + table)
+    return f"**Where each case sits.** {known.strip()}\n\n{table}" if table else ""
 
 
 def _chart(report: Report) -> str:
@@ -246,10 +258,7 @@ def _all_cases(rows: Sequence[Row]) -> str:
             (
                 _name(row.id),
                 row.verdict,
-                _both(row.baseline_time, row.baseline_rate),
-                _both(row.time, row.rate),
-                _change(row),
-                row.margin_with_source,
+                *_measured(row),
                 f"{row.result.candidate_launches} against {row.result.baseline_launches}",
             )
             for row in rows

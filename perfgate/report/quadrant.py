@@ -6,6 +6,7 @@ beside the chart is the source of truth.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from perfgate.core.report import CaseResult
 from perfgate.core.units import rate_text
@@ -25,34 +26,31 @@ def render_quadrant(results: Sequence[CaseResult]) -> str:
     points = [(name, x, y) for name, x, y in positions if x and y][:MOST_POINTS]
     if len(points) < 2:
         return ""
-    low_x, high_x = _decades([x for _, x, _ in points])
-    low_y, high_y = _decades([y for _, _, y in points])
+    xs, ys = _Axis.around([x for _, x, _ in points]), _Axis.around([y for _, _, y in points])
     lines = [
         "quadrantChart",
         "    title Roofline, both axes logarithmic",
-        f'    x-axis "{_intensity(low_x)} FLOP/byte" --> "{_intensity(high_x)} FLOP/byte"',
-        f'    y-axis "{_rate(low_y)}" --> "{_rate(high_y)}"',
+        f'    x-axis "from {xs.low:.2g} FLOP/byte" --> "to {xs.high:.2g} FLOP/byte"',
+        f'    y-axis "from {rate_text(ys.low, "FLOP")}" --> "to {rate_text(ys.high, "FLOP")}"',
     ]
-    lines += [
-        f'    "{label(name)}": [{_place(x, low_x, high_x):.3f}, {_place(y, low_y, high_y):.3f}]'
-        for name, x, y in points
-    ]
+    lines += [f'    "{label(name)}": [{xs.place(x):.3f}, {ys.place(y):.3f}]' for name, x, y in points]
     return "\n".join(lines)
 
 
-def _decades(values: Sequence[float]) -> tuple[int, int]:
-    """The powers of ten around values, at least one decade."""
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    return low, max(high, low + 1)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Axis:
+    """A logarithmic axis: what stands at 0 and at 1."""
 
+    low: float
+    high: float
 
-def _place(value: float, low: int, high: int) -> float:
-    return (math.log10(value) - low) / (high - low)
+    @classmethod
+    def around(cls, values: Sequence[float]) -> "_Axis":
+        """Reach a quarter of the span beyond the values, so that no label is cut off."""
+        low, high = math.log10(min(values)), math.log10(max(values))
+        beyond = max((high - low) / 4, 0.5)
+        return cls(low=10 ** (low - beyond), high=10 ** (high + beyond))
 
-
-def _intensity(power: int) -> str:
-    return f"{10.0**power:g}"
-
-
-def _rate(power: int) -> str:
-    return rate_text(10.0**power, "FLOP")
+    def place(self, value: float) -> float:
+        """Return where a value stands, between 0 and 1."""
+        return math.log(value / self.low) / math.log(self.high / self.low)
