@@ -62,6 +62,7 @@ RANGES: Mapping[str, dict[str, Any]] = {
     "SessionCase.version": {"minimum": 1},
     "Run.method": {"minimum": 1},
     "BaselineSession.method": {"minimum": 1},
+    "CaseResult.id": {"pattern": f"^{CASE_ID.pattern}$", "maxLength": MAX_NAME_CHARACTERS},
     "Gpu.compute_capability": {"pattern": "^[0-9]+\\.[0-9]+$"},
     "CalibratedMargin.relative": POSITIVE,
     "Margin.relative": POSITIVE,
