@@ -14,6 +14,7 @@ from perfgate.core.roofs import Roofs
 from perfgate.core.run import Injection
 from perfgate.core.units import bytes_text, clock_text, percent_text, rate_text
 from perfgate.core.verdict import CaseVerdict, CheckVerdict
+from perfgate.errors import ExitCode
 from perfgate.report.rows import VERDICT_ORDER, verdict_text
 from perfgate.shims import assert_never
 
@@ -59,6 +60,8 @@ def headline(report: Report) -> str:
     match report.verdict:
         case CheckVerdict.REGRESSED if report.exit_code == 0:
             return f"regressed {place}, accepted"
+        case CheckVerdict.PASSED if report.exit_code != 0:
+            return f"passed {place}, but the check fails with exit {report.exit_code}"
         case CheckVerdict.PASSED | CheckVerdict.REGRESSED | CheckVerdict.SUSPECTED | CheckVerdict.INCONCLUSIVE:
             return f"{report.verdict} {place}"
         case CheckVerdict.NO_BASELINE:
@@ -96,20 +99,25 @@ def tally(results: tuple[CaseResult, ...]) -> str:
 
 def actors(report: Report) -> tuple[str, ...]:
     """Return who acts, most concerned first: whom the causes name, else whom the verdict concerns; empty for nobody."""
+    if report.exit_code == ExitCode.PASSED:
+        return ()
+    if report.exit_code == ExitCode.WRONG_OUTPUT:
+        return ("the author of the kernel",)
     match report.verdict:
-        case CheckVerdict.PASSED | CheckVerdict.INCONCLUSIVE if report.exit_code == 0:
-            return ()
-        case CheckVerdict.NO_BASELINE | CheckVerdict.NOT_COMPARABLE:
+        case CheckVerdict.NO_BASELINE | CheckVerdict.NOT_COMPARABLE | CheckVerdict.PASSED:
             return (_ACTORS["maintainer"],)
-        case CheckVerdict.REGRESSED if report.exit_code == 0:
-            return ()
-        case CheckVerdict.SUSPECTED | CheckVerdict.INVALID | CheckVerdict.INCONCLUSIVE | CheckVerdict.PASSED:
+        case CheckVerdict.SUSPECTED | CheckVerdict.INVALID | CheckVerdict.INCONCLUSIVE:
             fallback = _ACTORS["runner-owner"]
         case CheckVerdict.REGRESSED:
             fallback = _ACTORS["author"]
         case _:
             assert_never(report.verdict)
-    causes = [cause for result in report.cases if result.verdict in _ACTING for cause in result.causes]
+    causes = [
+        cause
+        for result in report.cases
+        if result.verdict in _ACTING and result.gated and not result.accepted
+        for cause in result.causes
+    ]
     named = tuple(dict.fromkeys(_ACTORS.get(cause.who, cause.who) for cause in (*causes, *report.causes)))
     return named or (fallback,)
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from perfgate.core.report import Report
+from perfgate.report.junit import render_junit
 from perfgate.report.markdown import render_markdown
+from perfgate.report.table_csv import render_csv
 from perfgate.report.terminal import render_terminal
 from tests.golden.reports import REPORTS
 
@@ -17,6 +19,8 @@ FORMS: dict[str, Callable[[Report], str]] = {
     "expected.txt": lambda report: render_terminal(report, width=80),
     "expected-wide.txt": lambda report: render_terminal(report, width=200, verbose=True),
     "expected-ascii.txt": lambda report: render_terminal(report, width=80, unicode=False),
+    "expected.xml": render_junit,
+    "expected.csv": render_csv,
     "expected.md": lambda report: render_markdown(report, run_url="https://ci.example/runs/7"),
 }
 
