@@ -45,11 +45,11 @@ _PLAUSIBLE_PEAK = 1.15
 
 
 class RoofKind(StrEnum):
-    """Where a roof's value comes from."""
+    """Where a roof's value comes from, what predictions prefer first."""
 
     MEASURED = "measured"
-    THEORETICAL = "theoretical"
     DATASHEET = "datasheet"
+    THEORETICAL = "theoretical"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +100,8 @@ class Roof:
 
     @property
     def best_kind(self) -> RoofKind | None:
-        """Measured where there is a measurement, else the reference."""
-        return RoofKind.MEASURED if self.measured_per_s is not None else self.reference_kind
+        """Measured where there is a measurement, else the datasheet's, else from attributes."""
+        return next((kind for kind in RoofKind if self.per_s(kind) is not None), None)
 
     @property
     def best_per_s(self) -> float | None:

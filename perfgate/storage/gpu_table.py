@@ -6,6 +6,8 @@ from typing import TypeVar
 
 from perfgate.core.codec import CodecError, decode
 from perfgate.core.gpu_table import GpuTable
+from perfgate.core.latency import LatencyTable
+from perfgate.core.transfer import LinkTable
 from perfgate.errors import DocumentError
 from perfgate.resources import data_folder
 
@@ -31,3 +33,15 @@ def read_gpu_table() -> GpuTable:
         DocumentError: the file is missing or damaged.
     """
     return _read("gpus.json", GpuTable)
+
+
+@functools.cache
+def read_link_table() -> LinkTable:
+    """Read ``links.json``; raises like ``read_gpu_table``."""
+    return _read("links.json", LinkTable)
+
+
+@functools.cache
+def read_latency_table() -> LatencyTable:
+    """Read ``latencies.json``; raises like ``read_gpu_table``."""
+    return _read("latencies.json", LatencyTable)
