@@ -33,6 +33,8 @@ class Settings:
         clock_event_share: share of a case's time that a hardware slowdown may cover before it is invalid.
         retries: invalid or failed batches that are taken again, in all of a case.
         retry_pause_s: before the first of them; doubles.
+        retry_pauses_s: all pauses of a launch; then retries follow at once, so that a GPU that is slowed
+            down throughout is found out in bounded time.
     """
 
     sample_s: float = 5e-3
@@ -47,6 +49,7 @@ class Settings:
     clock_event_share: float = 0.01
     retries: int = 5
     retry_pause_s: float = 0.5
+    retry_pauses_s: float = 20.0
 
 
 # Executions of an interval where the method fixes them. Slopes: chains of 64 and 448 links (480 commands
@@ -100,6 +103,7 @@ class CaseLoop:
         self._settings = settings
         self._progress = progress
         self._pause = pause
+        self._pauses_left_s = settings.retry_pauses_s
         self._sequence = 0
 
     def measure(self, case_id: str, timing: Timing, plan: CasePlan | None = None, change: float = 0.0) -> MeasuredCase:
@@ -221,9 +225,15 @@ class CaseLoop:
                 if retries == 0:
                     break
                 retries -= 1
-                self._pause(pause_s)
+                self._rest(pause_s)
                 pause_s *= 2
         return blocks, after
+
+    def _rest(self, pause_s: float) -> None:
+        pause_s = min(pause_s, self._pauses_left_s)
+        if pause_s > 0:
+            self._pauses_left_s -= pause_s
+            self._pause(pause_s)
 
     def _block(self, batch: SampleBatch, executions: int, reason: str | None) -> Block:
         self._sequence += 1
@@ -241,9 +251,10 @@ class CaseLoop:
 def _rehearsed(plan: CasePlan, timing: Timing, change: float, sets: int) -> tuple[CasePlan, int]:
     """Return the plan whose executions make a change whole, and the executions to run.
 
-    A sample grows, so fewer are taken; a slope's chain may not grow, since the queue is bounded.
+    A sample grows, so fewer are taken; a slope's chain may not grow, since the queue is bounded. The
+    event floor has no executions to change.
     """
-    if change == 0.0:
+    if change == 0.0 or timing is Timing.EVENT_FLOOR:
         return plan, plan.executions_per_sample
     if timing is Timing.EVENTS:
         nominal, run = injected_executions(change, plan.executions_per_sample, sets)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,9 @@ def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
         try:
             with _opened_session(order) as (session, timings):
                 session.self_test()
-                loop = CaseLoop(session, loop_settings(order), _progress(journal))
+                # Resting cools a GPU, not a recording of one.
+                pause = _no_pause if order.device.startswith(DeviceKind.RECORDED) else time.sleep
+                loop = CaseLoop(session, loop_settings(order), _progress(journal), pause)
                 for case_id in order.case_ids:
                     journal.write(_measured(loop, session, order, case_id, timings[case_id]))
         except PerfgateError as error:
@@ -48,6 +51,10 @@ def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
             return False
         journal.write(LaunchFinished())
     return True
+
+
+def _no_pause(duration_s: float) -> None:
+    del duration_s
 
 
 def _progress(journal: Journal) -> Callable[[str, str], None]:
