@@ -59,7 +59,7 @@ class Bench:
         self._modules: dict[tuple[str, ...], Any] = {}
         self._stream = self._drv.Stream(1)
         self._arrays = [self._drv.mem_alloc(array_bytes) for _ in range(3)]
-        self._partials = self._drv.mem_alloc(array_bytes // 1024)
+        self._partials = self._drv.mem_alloc(array_bytes // 512)  # one word for each block of 128 vectors
         data = self._drv.module_from_buffer(self._compiled("data.cu", ()))
         fill = data.get_function("fill_uniform").prepare(["P", np.uint64, np.uint64])
         for seed, array in enumerate(self._arrays):

@@ -1,11 +1,12 @@
 """From a selector to a device: ``auto``, ``cuda[:N|:UUID]``, ``recorded[:FILE]``."""
 
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfgate.core.device import Device, DeviceKind
 from perfgate.errors import ConfigurationError
-from perfgate.resources import data_folder
+from perfgate.resources import data_folder, resource_folder
 
 if TYPE_CHECKING:
     from perfgate.devices.recorded import Recording
@@ -50,3 +51,21 @@ def recording(source: Path) -> "Recording":
 def recordings_folder() -> Path:
     """Return the folder of recorded sessions that ship with the package."""
     return data_folder() / "recordings"
+
+
+def baseline_place(asked: Path | None, device: Device) -> Path:
+    """Return where baselines are looked for: as asked, else baselines/ here, else those that ship with perfgate.
+
+    A recording is judged against what ships with it: the baselines of a repository are of its own GPUs.
+    """
+    if asked is not None:
+        return asked
+    here = Path("baselines")
+    return here if here.is_dir() and device.kind is DeviceKind.CUDA else resource_folder("baselines")
+
+
+def session_seed(asked: int | None, device: Device) -> int:
+    """Return the seed of a session: as asked; else fixed for a recording, so that it repeats, and fresh on a GPU."""
+    if asked is not None:
+        return asked
+    return 0 if device.kind is DeviceKind.RECORDED else secrets.randbelow(2**31)

@@ -88,6 +88,7 @@ class Session:
         self._injections = parse_injections(selection.inject, tuple(self._infos), device.kind)
         self._outcomes: list[LaunchOutcome] = []
         self._lessons = Lessons()
+        self._lessons = Lessons()
         self._first_index = first_index
         self._created = datetime.now(timezone.utc)
         self._before: Health | None = None
@@ -217,10 +218,18 @@ class Session:
         raise LaunchError(f"no launch measured anything: {reasons[0] if reasons else 'no case was left'}")
 
 
-def measured(device: Device, selection: Selection, launches: int, listener: Listener, *, wait: bool = False) -> Run:
-    """Measure a device under its lock; raises like ``Session``."""
+def measured(
+    device: Device,
+    selection: Selection,
+    launches: int,
+    listener: Listener,
+    *,
+    wait: bool = False,
+    plans: Mapping[str, CasePlan] | None = None,
+) -> Run:
+    """Measure a device under its lock, by the plans of its baseline where there are any; raises like ``Session``."""
     with device.lock(wait=wait):
-        session = Session(device, selection, {}, listener)
+        session = Session(device, selection, plans or {}, listener)
         session.measure_to(launches)
     return session.run()
 

@@ -1,0 +1,153 @@
+"""``perfgate baseline``: baselines as files."""
+
+from pathlib import Path
+
+import click
+
+from perfgate.cli.options import baseline_option, device_option, measuring_options, view_options
+from perfgate.errors import ConfigurationError
+
+
+@click.group()
+def command() -> None:
+    """Update, show, list and validate baselines: one file for one GPU identity."""
+
+
+@command.command()
+@device_option
+@measuring_options
+@baseline_option
+@click.option("--from", "from_run", type=click.Path(path_type=Path), metavar="RUN.json", help="Accept this run.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why the baseline changes; stored.")
+@click.option("--replace", "replaces", is_flag=True, help="Drop the earlier sessions of this chip.")
+@click.option("--force", metavar="TEXT", help="Why doubts about the run are overridden; stored.")
+@view_options
+def update(
+    *,
+    device: str,
+    suite: str,
+    cases: tuple[str, ...],
+    launches: int | None,
+    seed: int | None,
+    inject: tuple[str, ...],
+    wait: bool,
+    baseline: Path | None,
+    from_run: Path | None,
+    reason: str,
+    replaces: bool,
+    force: str | None,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    no_color: bool,
+) -> int:
+    """Measure this GPU (12 launches) and add the session to its baseline, or make one."""
+    from perfgate.cli.progress import TerminalProgress
+    from perfgate.cli.view import show
+    from perfgate.core.policy import Policy
+    from perfgate.storage.documents import read_run, render_baseline_json
+    from perfgate.workflow.accepting import accepted
+    from perfgate.workflow.checking import known_plans
+    from perfgate.workflow.devices import opened_device, session_seed
+    from perfgate.workflow.measuring import Selection, measured
+
+    place = baseline or Path("baselines")
+    if inject:
+        raise ConfigurationError("an injected run cannot become a baseline", hint="leave --inject away")
+    if from_run is not None:
+        run = read_run(from_run)
+    else:
+        opened = opened_device(device)
+        selection = Selection(suite=suite, cases=cases, seed=session_seed(seed, opened))
+        count = Policy().baseline_launches if launches is None else launches
+        plans = known_plans(place, opened.gpu)
+        run = measured(opened, selection, count, TerminalProgress(quiet=quiet), wait=wait, plans=plans)
+    result = accepted(run, place, reason=reason, force=force, replaces=replaces)
+    if as_json:
+        show(render_baseline_json(result.baseline))
+    elif not quiet:
+        sessions = len(result.baseline.sessions)
+        done = "made" if result.before is None else "updated"
+        show(f"{done} {result.path}: {sessions} session{'s' if sessions != 1 else ''} of {run.gpu.name}")
+        _show_baseline(result.path, verbose=verbose, no_color=no_color)
+    return 0
+
+
+@command.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@view_options
+def show(*, path: Path, as_json: bool, quiet: bool, verbose: bool, no_color: bool) -> int:
+    """Show one baseline file: its GPU, sessions and cases."""
+    from perfgate.cli import view
+    from perfgate.storage.documents import read_baseline, render_baseline_json
+
+    if as_json:
+        view.show(render_baseline_json(read_baseline(path)))
+    elif quiet:
+        read_baseline(path)
+    else:
+        _show_baseline(path, verbose=verbose, no_color=no_color)
+    return 0
+
+
+@command.command(name="list")
+@baseline_option
+@view_options
+def list_command(*, baseline: Path | None, as_json: bool, quiet: bool, verbose: bool, no_color: bool) -> int:
+    """List the baselines of a folder."""
+    import json
+
+    from perfgate.cli.view import current_view
+    from perfgate.cli.view import show as print_text
+    from perfgate.core.codec import encode
+    from perfgate.report.baseline_text import render_baseline_list
+    from perfgate.storage.baselines import list_baselines
+
+    del verbose
+    stored = list_baselines(baseline or Path("baselines"))
+    if as_json:
+        rows = [
+            {"file": one.path.name, "gpu": encode(one.baseline.gpu), "sessions": len(one.baseline.sessions)}
+            for one in stored
+        ]
+        print_text(json.dumps(rows, indent=2))
+    elif not quiet:
+        view = current_view(no_color=no_color)
+        rows_shown = [(one.path.name, one.baseline) for one in stored]
+        print_text(render_baseline_list(rows_shown, width=view.width, color=view.color, unicode=view.unicode))
+    return 0
+
+
+@command.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing when all is well.")
+def validate(*, paths: tuple[Path, ...], quiet: bool) -> int:
+    """Check baseline files, or folders of them: schema, sense, physics. Exits 3 at the first that fails."""
+    from perfgate.cli.view import show as print_text
+    from perfgate.storage.baselines import list_baselines
+    from perfgate.storage.documents import read_baseline
+
+    checked: list[Path] = []
+    for path in paths or (Path("baselines"),):
+        if path.is_dir():
+            checked.extend(one.path for one in list_baselines(path))
+        else:
+            read_baseline(path)
+            checked.append(path)
+    if not checked:
+        raise ConfigurationError("no baseline to validate", hint="name a file or folder")
+    if not quiet:
+        print_text("\n".join(f"{path}: valid" for path in checked))
+    return 0
+
+
+def _show_baseline(path: Path, *, verbose: bool, no_color: bool) -> None:
+    from perfgate.cli.view import current_view
+    from perfgate.cli.view import show as print_text
+    from perfgate.report.baseline_text import render_baseline
+    from perfgate.storage.documents import read_baseline
+
+    view = current_view(no_color=no_color)
+    print_text(
+        render_baseline(read_baseline(path), width=view.width, color=view.color, unicode=view.unicode, verbose=verbose)
+    )

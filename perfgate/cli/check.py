@@ -1,0 +1,75 @@
+"""``perfgate check``: the main job."""
+
+from pathlib import Path
+
+import click
+
+from perfgate.cli.options import (
+    baseline_option,
+    device_option,
+    measuring_options,
+    output_option,
+    policy_option,
+    view_options,
+)
+
+
+@click.command()
+@device_option
+@measuring_options
+@baseline_option
+@policy_option
+@output_option
+@view_options
+def command(
+    *,
+    device: str,
+    suite: str,
+    cases: tuple[str, ...],
+    launches: int | None,
+    seed: int | None,
+    inject: tuple[str, ...],
+    wait: bool,
+    baseline: Path | None,
+    policy: Path | None,
+    output: Path,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    no_color: bool,
+) -> int:
+    """Measure this GPU and judge it against the baseline of its identity.
+
+    Exits 0 when nothing is slower, 1 when a case is, 4 when there is no baseline to compare with.
+    """
+    from perfgate.cli.progress import TerminalProgress
+    from perfgate.cli.results import emptied_folder, write_results
+    from perfgate.cli.view import current_view, show
+    from perfgate.report.terminal import render_terminal
+    from perfgate.storage.documents import render_report_json
+    from perfgate.storage.policy import read_policy
+    from perfgate.workflow.checking import checked, with_launches
+    from perfgate.workflow.devices import baseline_place, opened_device, session_seed
+    from perfgate.workflow.measuring import InterruptedRunError, Selection
+
+    effective = with_launches(read_policy(policy, Path.cwd()), launches)
+    opened = opened_device(device)
+    selection = Selection(suite=suite, cases=cases, inject=inject, seed=session_seed(seed, opened))
+    folder = emptied_folder(output)
+    place = baseline_place(baseline, opened)
+    try:
+        result = checked(opened, selection, effective, place, TerminalProgress(quiet=quiet), wait=wait)
+    except InterruptedRunError as error:
+        if error.run is not None:
+            from perfgate.cli.results import RUN_FILE
+            from perfgate.storage.documents import write_run
+
+            write_run(folder / RUN_FILE, error.run)
+        raise
+    write_results(folder, report=result.report, run=result.run, confirmation=result.confirmation)
+    if as_json:
+        show(render_report_json(result.report))
+    else:
+        view = current_view(no_color=no_color)
+        show(render_terminal(result.report, width=view.width, color=view.color, unicode=view.unicode, verbose=verbose))
+    return result.report.exit_code

@@ -1,0 +1,58 @@
+"""The folder of results: emptied first, every file whole, and never the reason for another verdict."""
+
+from pathlib import Path
+
+from perfgate.core.report import Report
+from perfgate.core.run import Run
+from perfgate.errors import OutputError
+
+# What perfgate writes there; anything else in the folder belongs to somebody and is not deleted.
+RUN_FILE = "run.json"
+CONFIRMATION_FILE = "confirmation.json"
+REPORT_FILE = "report.json"
+MARKDOWN_FILE = "report.md"
+ROOFLINE_FILE = "roofline.svg"
+_OWN = (RUN_FILE, CONFIRMATION_FILE, REPORT_FILE, MARKDOWN_FILE, ROOFLINE_FILE, ".gitignore")
+
+
+def emptied_folder(folder: Path) -> Path:
+    """Create the folder of results, or empty it of what perfgate wrote there before.
+
+    Raises:
+        OutputError: it cannot be created or written, or it holds files that are not perfgate's.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        strange = sorted(path.name for path in folder.iterdir() if path.name not in _OWN)
+        if strange:
+            raise OutputError(
+                f"--output {folder} holds files that perfgate did not write: {', '.join(strange[:5])}",
+                hint="name an empty folder",
+            )
+        for path in folder.iterdir():
+            path.unlink()
+        # Results are not source: they stay out of the commits of a repository that they are written into.
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            f"--output {folder} cannot be written: {error.strerror}", hint="name a folder that can"
+        ) from error
+    return folder
+
+
+def write_results(folder: Path, *, report: Report, run: Run | None, confirmation: Run | None) -> None:
+    """Write the documents and renderings of a check.
+
+    Raises:
+        OutputError: the folder cannot be written.
+    """
+    from perfgate.report.markdown import render_markdown
+    from perfgate.storage.documents import write_report, write_run
+    from perfgate.storage.files import write_text
+
+    if run is not None:
+        write_run(folder / RUN_FILE, run)
+    if confirmation is not None:
+        write_run(folder / CONFIRMATION_FILE, confirmation)
+    write_report(folder / REPORT_FILE, report)
+    write_text(folder / MARKDOWN_FILE, render_markdown(report))

@@ -1,0 +1,55 @@
+"""``perfgate run``: measure only."""
+
+from pathlib import Path
+
+import click
+
+from perfgate.cli.options import device_option, measuring_options, view_options
+
+
+@click.command()
+@click.argument("run_file", metavar="RUN.json", type=click.Path(path_type=Path))
+@device_option
+@measuring_options
+@view_options
+def command(
+    *,
+    run_file: Path,
+    device: str,
+    suite: str,
+    cases: tuple[str, ...],
+    launches: int | None,
+    seed: int | None,
+    inject: tuple[str, ...],
+    wait: bool,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    no_color: bool,
+) -> int:
+    """Measure this GPU and write the run document RUN.json (gzipped where the name ends in .gz)."""
+    from perfgate.cli.progress import TerminalProgress
+    from perfgate.cli.view import current_view, show
+    from perfgate.core.policy import Policy
+    from perfgate.storage.documents import render_run_json, write_run
+    from perfgate.workflow.devices import opened_device, session_seed
+    from perfgate.workflow.measuring import InterruptedRunError, Selection, measured
+
+    opened = opened_device(device)
+    selection = Selection(suite=suite, cases=cases, inject=inject, seed=session_seed(seed, opened))
+    count = Policy().launches if launches is None else launches
+    try:
+        run = measured(opened, selection, count, TerminalProgress(quiet=quiet), wait=wait)
+    except InterruptedRunError as error:
+        if error.run is not None:
+            write_run(run_file, error.run)
+        raise
+    write_run(run_file, run)
+    if as_json:
+        show(render_run_json(run))
+    elif not quiet:
+        from perfgate.report.run_text import render_run
+
+        view = current_view(no_color=no_color)
+        show(render_run(run, width=view.width, color=view.color, unicode=view.unicode, verbose=verbose))
+    return 0
