@@ -43,14 +43,18 @@ class Margin:
     Attributes:
         relative: e.g. 0.005.
         source: rule that gave it.
-        session_term: relative half-width by which sessions of unchanged code may differ.
-        sessions: baseline sessions that it was learned from.
+        sessions: baseline sessions (of this chip) or chips that it was learned from.
+        session_term: relative half-width by which sessions of unchanged code may differ (95 %).
+        session_spread: standard deviation between sessions that was assumed or learned.
+        bound: what the sessions ask for, before it was clipped; None where there was one only.
     """
 
     relative: float
     source: MarginSource
     sessions: int = 0
     session_term: float = 0.0
+    session_spread: float = 0.0
+    bound: float | None = None
 
 
 class Bound(StrEnum):

@@ -31,15 +31,19 @@ class CheckVerdict(StrEnum):
     INVALID = "invalid"
 
 
-def exit_code(verdict: CheckVerdict, *, inconclusive_fails: bool = False) -> ExitCode:
+def exit_code(
+    verdict: CheckVerdict, *, suspected_fails: bool = True, inconclusive_fails: bool = False
+) -> ExitCode:
     """Return the exit code of a verdict (docs/cli.md)."""
     match verdict:
         case CheckVerdict.PASSED:
             return ExitCode.PASSED
         case CheckVerdict.REGRESSED:
             return ExitCode.REGRESSED
-        case CheckVerdict.SUSPECTED | CheckVerdict.INVALID:
+        case CheckVerdict.INVALID:
             return ExitCode.UNDECIDED
+        case CheckVerdict.SUSPECTED:
+            return ExitCode.UNDECIDED if suspected_fails else ExitCode.PASSED
         case CheckVerdict.INCONCLUSIVE:
             return ExitCode.UNDECIDED if inconclusive_fails else ExitCode.PASSED
         case CheckVerdict.NO_BASELINE | CheckVerdict.NOT_COMPARABLE:
