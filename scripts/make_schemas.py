@@ -18,7 +18,7 @@ from typing import Any
 from perfgate.core.case import CASE_ID
 from perfgate.core.policy import Policy
 from perfgate.storage.formats import FORMATS, Format
-from perfgate.storage.json_text import MAX_INTEGER, MAX_NAME_CHARACTERS
+from perfgate.storage.json_text import MAX_NAME_CHARACTERS
 from perfgate.storage.policy import is_percentage
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "schemas"
@@ -41,6 +41,8 @@ NOT_NEGATIVE = {"minimum": 0}
 PROBABILITY = {"minimum": 0, "maximum": 1}
 UTC = {"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?Z$"}
 SHA256 = {"pattern": "^[0-9a-f]{64}$"}
+# A launch takes a minute: a thousand are a day.
+LAUNCHES = {"minimum": 1, "maximum": 1000}
 # "5%" or "0.5 %": strictly what perfgate.core.units.parse_positive_percent takes, but for zero.
 PERCENT = {"type": "string", "pattern": "^ *\\+?[0-9]*\\.?[0-9]+ *% *$"}
 
@@ -72,12 +74,12 @@ RANGES: Mapping[str, dict[str, Any]] = {
     "CaseResult.p_equivalent": PROBABILITY,
     "Policy.alpha": {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
     "Policy.equivalence_alpha": {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
-    "Policy.stages": {"minimum": 1},
-    "Policy.launches": {"minimum": 1},
-    "Policy.baseline_launches": {"minimum": 1},
+    "Policy.stages": LAUNCHES,
+    "Policy.launches": LAUNCHES,
+    "Policy.baseline_launches": LAUNCHES,
     "Acceptance.expires": {"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},
 }
-# Integers that are neither counts of things nor covered above can be anything.
+# All other integers are counts.
 SIGNED_INTEGERS = {"Run.seed"}
 
 LENGTHS: Mapping[str, dict[str, Any]] = {
@@ -226,7 +228,6 @@ def _scalar(hint: Any, place: str) -> dict[str, Any]:
     limits = RANGES.get(place) or next(suffixed, {})
     if hint is int:
         limits = limits or ({} if place in SIGNED_INTEGERS else NOT_NEGATIVE)
-        limits = limits | {"maximum": MAX_INTEGER} if place in SIGNED_INTEGERS else limits
     return schema | limits
 
 

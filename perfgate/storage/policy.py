@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.codec import CodecError, decode, encode
-from perfgate.core.policy import Policy
+from perfgate.core.policy import Policy, halved_stages
 from perfgate.core.units import parse_positive_percent
 from perfgate.errors import ConfigurationError, DocumentError
 from perfgate.shims import tomllib
@@ -58,13 +58,16 @@ def parse_policy(text: bytes | str, source: str, *, is_project: bool = False) ->
     try:
         refuse_unfit(values, source)
         refuse_invalid(values, "policy", source)
-        policy = decode(Policy, _relative(Policy, values, ""))
+        policy = decode(Policy, _relative(Policy, _with_stages(values), ""))
         # The file's schema knows percentages as texts only; the report's knows their range.
         refuse_invalid(encode(policy), "report", source, definition="Policy")
     except DocumentError as error:
         raise _wrong(source, error.pointer, error.reason, error.hint) from None
     except CodecError as error:
         raise _wrong(source, error.pointer, error.reason) from None
+    if list(policy.stages) != sorted({*policy.stages, policy.launches}) or policy.stages[-1] != policy.launches:
+        message = f"{list(policy.stages)} must ascend and end with the number of launches, {policy.launches}"
+        raise _wrong(source, "/stages", message, "leave out one of the two keys")
     return policy
 
 
@@ -106,6 +109,15 @@ def _without_dates(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_dates(item) for item in value]
     return value.isoformat() if isinstance(value, dt.date | dt.time) else value
+
+
+def _with_stages(values: dict[str, Any]) -> dict[str, Any]:
+    """Fill in launches from stages or stages from launches where only one is given."""
+    if "launches" in values and "stages" not in values:
+        return values | {"stages": list(halved_stages(values["launches"]))}
+    if "stages" in values and "launches" not in values:
+        return values | {"launches": values["stages"][-1]}
+    return values
 
 
 def _parts(kind: Any, value: Any, pointer: str) -> Iterable[tuple[Any, str, Any, str]]:
