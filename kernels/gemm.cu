@@ -37,6 +37,22 @@ __device__ __forceinline__ float4 quad(const float* __restrict__ row, bool insid
                        inside && at + 2 < k ? row[at + 2] : 0.0f, inside && at + 3 < k ? row[at + 3] : 0.0f);
 }
 
+// Four neighbours of a row of the result, of which `left` are inside.
+template <bool GUARDED>
+__device__ __forceinline__ void store_quad(float* to, float4 v, u32 left) {
+    if (!GUARDED) {
+        *reinterpret_cast<float4*>(to) = v;
+    } else {
+        const float values[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+        for (u32 l = 0; l < 4; ++l) {
+            if (l < left) {
+                to[l] = values[l];
+            }
+        }
+    }
+}
+
 template <u32 STRIDE>
 __device__ __forceinline__ void store_transposed(float (&tile)[TILE_K][STRIDE], u32 at, u32 row, float4 v) {
     tile[at + 0][row] = v.x;
@@ -131,17 +147,9 @@ __device__ __forceinline__ void tile_product(Tiles& tiles, const float* __restri
 #pragma unroll
         for (u32 j = 0; j < 16; j += 4) {
             const u32 column = blockIdx.x * TILE_N + at_n + j / 4 * 16;
-            float* const to = c + (u64)row * n + column;
-            if (!GUARDED) {
-                *reinterpret_cast<float4*>(to) = make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
-                continue;
-            }
-#pragma unroll
-            for (u32 l = 0; l < 4; ++l) {
-                if (row < m && column + l < n) {
-                    to[l] = sum[i][j + l];
-                }
-            }
+            store_quad<GUARDED>(c + (u64)row * n + column,
+                                make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]),
+                                row < m && column < n ? n - column : 0);
         }
     }
 }
