@@ -1,0 +1,56 @@
+"""What the .cu files say about themselves: signatures of their kernels, FLOP and bytes of their headers."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from perfgate.resources import resource_folder
+
+_KERNEL = re.compile(
+    r'extern "C" __global__ void(?P<bounds> __launch_bounds__\([^)]*\))?\s+(?P<name>\w+)\((?P<args>[^)]*)\)'
+)
+_NUMPY_NAMES = {"u32": "uint32", "u64": "uint64", "float": "float32", "double": "float64"}
+
+
+def kernel_files() -> tuple[Path, ...]:
+    return tuple(sorted(resource_folder("kernels").glob("*.cu")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """Parameters as "pointer" or the name of a numpy type."""
+
+    parameters: tuple[str, ...]
+
+
+@cache
+def signatures(source: str) -> dict[str, Signature]:
+    text = (resource_folder("kernels") / source).read_text(encoding="utf-8")
+    return {
+        found["name"]: Signature(parameters=tuple(_parameter(one) for one in found["args"].split(",") if one.strip()))
+        for found in _KERNEL.finditer(text)
+    }
+
+
+def _parameter(text: str) -> str:
+    return "pointer" if "*" in text else _NUMPY_NAMES[text.split(maxsplit=1)[0]]
+
+
+def header_formula(source: str, quantity: str, kernel: str | None = None) -> str:
+    """The formula after ``FLOP:`` or ``Bytes:``; of one kernel where the line lists several."""
+    text = (resource_folder("kernels") / source).read_text(encoding="utf-8")
+    line = re.search(rf"^// {quantity}:\s*(.*)$", text, re.MULTILINE)
+    assert line is not None, f"{source} declares no {quantity}"
+    formula = re.sub(r"\([a-z ]*\)$", "", line[1].strip()).strip()
+    if kernel is None:
+        return formula
+    parts = dict(part.strip().split(" ", 1) for part in formula.split(","))
+    return parts[kernel]
+
+
+def evaluated(formula: str, **values: int) -> int:
+    """Evaluate a formula in which a space is a product: ``"4 (m k + n k)"``."""
+    explicit = re.sub(r"(?<=[\w)]) +(?=[\w(])", "*", formula)
+    assert re.fullmatch(r"[\w*+() ]+", explicit), formula
+    return int(eval(explicit, {"__builtins__": {}}, dict(values)))

@@ -1,0 +1,45 @@
+"""Every kernel compiles without a warning for every architecture, with nvcc and with NVRTC from its wheel."""
+
+import ctypes
+import functools
+import importlib.util
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from perfgate.devices.cuda.compiler import Nvrtc
+from tests.unit.suite.declarations import kernel_files
+
+ARCHITECTURES = ("75", "80", "86", "89", "90a", "100", "120")
+
+each_file = pytest.mark.parametrize("source", kernel_files(), ids=lambda path: path.name)
+
+
+@each_file
+def test_nvcc__compiles_for_every_architecture(source: Path, tmp_path: Path) -> None:
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("no nvcc on PATH: the CUDA toolkit is not installed")
+    targets = [f"-gencode=arch=compute_{one},code=sm_{one}" for one in ARCHITECTURES]
+    options = ["-fatbin", "-std=c++17", "-Werror", "all-warnings", "--threads", "2", "-o", str(tmp_path / "fatbin")]
+    finished = subprocess.run([nvcc, *targets, *options, str(source)], capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+
+
+@functools.cache
+def nvrtc() -> Nvrtc | None:
+    found = importlib.util.find_spec("nvidia")
+    roots = [Path(place) for place in found.submodule_search_locations or ()] if found else []
+    libraries = sorted(path for root in roots for path in root.glob("*/lib/libnvrtc.so.*"))
+    return Nvrtc(ctypes.CDLL(str(libraries[-1]))) if libraries else None
+
+
+@each_file
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_nvrtc__compiles_without_any_header_of_the_toolkit(source: Path, architecture: str) -> None:
+    compiler = nvrtc()
+    if compiler is None:
+        pytest.skip("NVRTC is not installed: pip install nvidia-cuda-nvrtc")
+    assert compiler.compile(source, f"sm_{architecture}", ()).startswith(b"\x7fELF")

@@ -1,0 +1,136 @@
+"""What every built-in case must keep, on GPUs known and unknown."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfgate.core.case import Timing
+from perfgate.core.gpu import Gpu
+from perfgate.errors import ConfigurationError
+from perfgate.storage.gpu_table import read_gpu_table
+from perfgate.suite import SUITE_NAMES, built_in_suite
+from perfgate.suite.sizes import EXECUTION_LIMIT_S
+from tests.factories import H200
+from tests.unit.suite.builders import table_gpu
+from tests.unit.suite.declarations import signatures
+from tests.unit.suite.fake_toolbox import FakeBuffer, FakeToolbox
+
+NAMES = ("bandwidth.read", "bandwidth.write", "bandwidth.copy", "bandwidth.triad", "gemm.fp32")
+LAUNCHES = ("launch.gap", "launch.submit", "launch.roundtrip")
+
+
+def gpus() -> st.SearchStrategy[Gpu]:
+    return st.builds(
+        Gpu,
+        name=st.just("any"),
+        compute_capability=st.sampled_from([None, "7.5", "8.0", "8.9", "9.0", "12.0"]),
+        sm_count=st.none() | st.integers(1, 200),
+        memory_bytes=st.none() | st.integers(2**20, 2**39),
+        memory_bus_bits=st.none() | st.sampled_from([64, 128, 384, 6016]),
+        memory_clock_hz=st.none() | st.floats(1e8, 2e10),
+        sm_clock_max_hz=st.none() | st.floats(3e8, 3e9),
+        l2_bytes=st.none() | st.integers(2**17, 2**28),
+        integrated=st.none() | st.booleans(),
+    )
+
+
+@pytest.mark.parametrize("name", SUITE_NAMES)
+def test_built_in_suite__has_every_case_on_an_h200(name: str) -> None:
+    suite = built_in_suite(name, H200)
+    assert [case.id for case in suite.cases] == [
+        *(f"{one}[bytes=4GiB]" for one in NAMES[:4]),
+        "gemm.fp32[n=4096]",
+        *LAUNCHES,
+    ]
+    assert suite.absent == ()
+    assert suite.name == name
+
+
+def test_built_in_suite__refuses_an_unknown_name() -> None:
+    with pytest.raises(ConfigurationError, match="no built-in suite 'fast'"):
+        built_in_suite("fast", H200)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "order"),
+    [
+        ("Tesla T4", "1GiB", 4096),
+        ("NVIDIA A100-SXM4-40GB", "2GiB", 4096),
+        ("NVIDIA A100-SXM4-80GB", "4GiB", 4096),
+        ("NVIDIA H200", "4GiB", 4096),
+        ("NVIDIA GeForce RTX 4090", "1GiB", 4096),
+        ("NVIDIA B200", "4GiB", 4096),
+        ("NVIDIA L40S", "2GiB", 4096),
+        ("NVIDIA GeForce RTX 5090", "2GiB", 4096),
+    ],
+)
+def test_built_in_suite__sizes_of_known_gpus(name: str, array: str, order: int) -> None:
+    suite = built_in_suite("default", table_gpu(name))
+    expected = [f"{one}[bytes={array}]" for one in NAMES[:4]] + [f"gemm.fp32[n={order}]", *LAUNCHES]
+    assert [case.id for case in suite.cases] == expected
+
+
+def test_built_in_suite__sizes_do_not_flip_with_what_a_driver_reserves() -> None:
+    for sheet in read_gpu_table().gpus:
+        if sheet.memory_gb is None:
+            continue
+        whole = replace(sheet.gpu(), memory_bytes=int(sheet.memory_gb * 2**30))
+        ids = {
+            tuple(case.id for case in built_in_suite("default", replace(whole, memory_bytes=memory)).cases)
+            for memory in (whole.memory_bytes, int((whole.memory_bytes or 0) * 0.985))
+        }
+        assert len(ids) == 1, f"{sheet.id}: {ids}"
+
+
+def test_built_in_suite__gives_reasons_where_nothing_is_known() -> None:
+    suite = built_in_suite("default", Gpu(name="?"))
+    assert [case.id for case in suite.cases] == list(LAUNCHES)
+    assert [absent.id for absent in suite.absent] == list(NAMES)
+    assert all("total memory" in absent.reason for absent in suite.absent)
+
+
+def test_built_in_suite__needs_only_the_memory() -> None:
+    suite = built_in_suite("default", Gpu(name="?", memory_bytes=16 * 2**30))
+    assert suite.absent == ()
+
+
+@given(gpus())
+@settings(max_examples=300, deadline=None)
+def test_built_in_suite__keeps_its_promises_on_any_gpu(gpu: Gpu) -> None:
+    suite = built_in_suite("default", gpu)
+    names = [case.id.split("[")[0] for case in suite.cases] + [absent.id for absent in suite.absent]
+    assert sorted(names) == sorted((*NAMES, *LAUNCHES))
+    for case in suite.cases:
+        assert case.predicted_s is not None
+        assert case.predicted_s <= EXECUTION_LIMIT_S
+        if case.timing is Timing.EVENTS:
+            assert gpu.memory_bytes is not None
+            assert case.work.footprint_bytes <= gpu.memory_bytes / 4
+            times_l2 = 16 if case.family == "bandwidth" else 3
+            assert case.work.footprint_bytes >= times_l2 * (gpu.l2_bytes or 2**27)
+
+
+@pytest.mark.parametrize("gpu", [H200, table_gpu("Tesla T4"), table_gpu("NVIDIA B200")], ids=lambda gpu: gpu.name)
+def test_prepare__passes_what_the_kernels_declare(gpu: Gpu) -> None:
+    for case in built_in_suite("default", gpu).cases:
+        toolbox = FakeToolbox(gpu=gpu, emulate=False)
+        workload = case.prepare(toolbox)
+        assert toolbox.binds
+        for bind in toolbox.binds:
+            given_types = tuple("pointer" if isinstance(one, FakeBuffer) else one.dtype.name for one in bind.args)
+            assert given_types == signatures(bind.source)[bind.function].parameters, bind.function
+            assert max(bind.grid[1:]) < 2**16
+            assert bind.grid[0] < 2**31
+        assert len(workload.executions) == max(1, case.work.footprint_bytes // max(1, case.work.moved_bytes))
+        assert toolbox.allocated_bytes <= case.work.footprint_bytes + 64 * 2**20
+
+
+@pytest.mark.parametrize("gpu", [H200, table_gpu("Tesla T4"), table_gpu("NVIDIA B200")], ids=lambda gpu: gpu.name)
+def test_prepare__times_only_sources_that_the_case_names(gpu: Gpu) -> None:
+    for case in built_in_suite("default", gpu).cases:
+        toolbox = FakeToolbox(gpu=gpu, emulate=False)
+        case.prepare(toolbox)
+        assert {bind.source for bind in toolbox.binds} - {"verify.cu"} <= {*case.sources, "data.cu"}
+        assert {bind.source for bind in toolbox.binds} >= {case.sources[0]}
