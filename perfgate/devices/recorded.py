@@ -154,7 +154,7 @@ class RecordedLaunch:
             DeviceMemoryError: an injected fault.
         """
         if case_id not in self._recording.cases:
-            raise DeviceError(f"{case_id} was not recorded", hint="cases that were: perfgate baseline show")
+            raise DeviceError(f"{case_id} was not recorded", hint="leave it out with --case, or record it on a GPU")
         fault = next((one.fault for one in self._injections if one.fault and is_match(case_id, one.pattern)), None)
         if fault is Fault.OUT_OF_MEMORY:
             raise DeviceMemoryError(f"{case_id}: out of memory (rehearsed by --inject {case_id}={fault})")

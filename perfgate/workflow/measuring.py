@@ -16,6 +16,7 @@ from perfgate.core.plan import METHOD, CasePlan
 from perfgate.core.run import CaseInfo, Health, Injection, Run
 from perfgate.core.selection import matching, near_names
 from perfgate.errors import ConfigurationError, ExitCode, LaunchError, OutputError, PerfgateError, WrongOutputError
+from perfgate.measure.attempt import Limits
 from perfgate.measure.child import start_child
 from perfgate.measure.injection import parse_injections
 from perfgate.measure.journal import FailureKind
@@ -26,6 +27,9 @@ from perfgate.workflow.repository import commit_of
 
 # Foreign processes are looked for at most this often: the list costs the driver a millisecond.
 _LOOK_FOR_PROCESSES_S = 1.0
+
+# A recording neither compiles nor computes: a rehearsed hang need not be waited for like a real one.
+RECORDED_LIMITS = Limits(stall_s=10.0, compile_stall_s=60.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +156,14 @@ class Session:
             return
         begin = self._first_index + len(self._outcomes)
         orders = [self._order(index) for index in range(begin, begin + count)]
-        outcomes = supervise(orders, _started(self._device.kind), on_progress=self._progressed, lessons=self._lessons)
+        limits = RECORDED_LIMITS if self._device.kind is DeviceKind.RECORDED else Limits()
+        outcomes = supervise(
+            orders,
+            _started(self._device.kind),
+            on_progress=self._progressed,
+            lessons=self._lessons,
+            limits=limits,
+        )
         self._take(outcomes)
 
     def _take(self, outcomes: tuple[LaunchOutcome, ...]) -> None:
