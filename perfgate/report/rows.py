@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from perfgate.core.case import Unit
+from perfgate.core.case import Unit, Work
 from perfgate.core.report import Bound, CaseResult, Estimate, MarginSource
 from perfgate.core.units import percent_text, rate_text, time_text
 from perfgate.core.verdict import CaseVerdict
@@ -22,6 +22,9 @@ VERDICT_ORDER = (
 )
 
 QUIET_VERDICTS = frozenset({CaseVerdict.NEW, CaseVerdict.UNCHANGED, CaseVerdict.NOT_GATED})
+
+# FP64 and FP32 vector units over DRAM reach from 5 to 105 FLOP/byte.
+_LOWEST_RIDGE_FLOP_PER_BYTE = 5.0
 
 _MARGIN_SOURCES = {
     MarginSource.POLICY: "policy",
@@ -86,9 +89,9 @@ def row(result: CaseResult) -> Row:
         result=result,
         id=result.id,
         verdict=verdict_text(result.verdict) + (", accepted" if result.accepted else ""),
-        time=_time(result.candidate_s),
+        time=time_of(result.candidate_s),
         rate=_rate(result, result.candidate_s),
-        baseline_time=_time(result.baseline_s),
+        baseline_time=time_of(result.baseline_s),
         baseline_rate=_rate(result, result.baseline_s),
         change=change_text(result.change),
         half_width=half_width_text(result.change),
@@ -136,18 +139,28 @@ def interval_text(change: Estimate | None) -> str:
     return f"{low} to {high}"
 
 
-def _time(time_s: float | None) -> str:
+def time_of(time_s: float | None) -> str:
+    """Render a time; "" where there is none."""
     return time_text(time_s) if time_s is not None else ""
 
 
-def _rate(result: CaseResult, time_s: float | None) -> str:
-    """FLOP/s for what computes, bytes/s for what moves data, nothing for what waits."""
-    work, bound = result.work, result.roofline.bound if result.roofline else None
+def rate_of(work: Work | None, time_s: float | None, bound: Bound | None = None) -> str:
+    """Render FLOP/s for what computes, bytes/s for what moves data, nothing for what waits or for no time.
+
+    Where the bound is unknown, a case computes from the lowest ridge point of any GPU on.
+    """
     if work is None or not time_s or bound is Bound.LATENCY:
         return ""
-    if work.work_flop and not (bound is Bound.MEMORY and work.moved_bytes):
-        return rate_text(work.work_flop / time_s, "FLOP")
+    computes = bound is Bound.COMPUTE or (
+        bound is None and (work.intensity_flop_per_byte or 0.0) >= _LOWEST_RIDGE_FLOP_PER_BYTE
+    )
+    if work.work_flop and (computes or not work.moved_bytes):
+        return rate_text(work.work_flop / time_s, "OP" if (work.pipe or "").startswith("int") else "FLOP")
     return rate_text(work.moved_bytes / time_s, "B") if work.moved_bytes else ""
+
+
+def _rate(result: CaseResult, time_s: float | None) -> str:
+    return rate_of(result.work, time_s, result.roofline.bound if result.roofline else None)
 
 
 def _intensity(intensity_flop_per_byte: float | None) -> str:
@@ -167,7 +180,7 @@ def _was(result: CaseResult) -> str:
     if result.verdict in QUIET_VERDICTS or result.baseline_s is None or result.candidate_s is None:
         return ""
     rate = _rate(result, result.baseline_s)
-    return f"was {_time(result.baseline_s)}, {rate}" if rate else f"was {_time(result.baseline_s)}"
+    return f"was {time_of(result.baseline_s)}, {rate}" if rate else f"was {time_of(result.baseline_s)}"
 
 
 def _confirmation(result: CaseResult) -> str:
@@ -182,12 +195,12 @@ def _notes(result: CaseResult) -> tuple[str, ...]:
         notes.append(f"accepted: {result.accepted}")
     if result.reason:
         notes.append(result.reason)
-    if other := _change_of_time(result):
+    if other := _change_oftime_of(result):
         notes.append(other)
     return (*notes, *(f"{caveat.message} {caveat.remedy}".strip() for caveat in result.caveats))
 
 
-def _change_of_time(result: CaseResult) -> str:
+def _change_oftime_of(result: CaseResult) -> str:
     """What a case that is judged in cycles did in time, where a reader would see two different numbers."""
     if result.unit is not Unit.CYCLES or not result.baseline_s or result.candidate_s is None:
         return ""

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from perfgate.core.report import Report
+from perfgate.core.units import percent_text
 from perfgate.core.verdict import CaseVerdict, CheckVerdict
 from perfgate.report import sentences
+from perfgate.report.banner import add_banner
 from perfgate.report.layout import Column, Line, Page
 from perfgate.report.rows import QUIET_VERDICTS, VERDICT_ORDER, Row, ordered_rows, verdict_text
 
@@ -100,23 +102,19 @@ def render_terminal(
 
 def _add_banner(page: Page, report: Report) -> None:
     style = _CHECK_STYLES[report.verdict]
-    bar = (page.safe("▌ "), style)
-    badges = sentences.rehearsal(report.device_kind, report.injected)
     first = sentences.headline(report)
     word, rest = first[: len(report.verdict)], first[len(report.verdict) :]
-    if word != report.verdict.value:
-        word, rest = first, ""
-    spans = [(word.upper() if rest else word[:1].upper() + word[1:], f"bold {style}"), (rest, "bold")]
-    spans += [(f"  {badge}", "bold yellow") for badge, _ in badges]
-    page.spans(spans, prefix=bar)
-    for badge, sentence in badges:
-        page.spans(((f"{badge}: {sentence}", "bold yellow"),), prefix=bar)
-    if report.summary:
-        page.spans(((report.summary, ""),), prefix=bar)
+    if word != report.verdict.value:  # "no baseline for ...": a sentence of its own
+        word, rest = f"{first[0].upper()}{first[1:]}", ""
     surroundings = (sentences.software_text(report.environment), sentences.conditions_text(report))
-    for text in (sentences.gpu_text(report.gpu), " · ".join(filter(None, surroundings))):
-        if text:
-            page.spans(((text, "dim"),), prefix=bar)
+    add_banner(
+        page,
+        ((word.upper() if rest else word, f"bold {style}"), (rest, "bold")),
+        style=style,
+        badges=sentences.rehearsal(report.device_kind, report.injected),
+        lines=(report.summary,),
+        details=(sentences.gpu_text(report.gpu), " · ".join(filter(None, surroundings))),
+    )
 
 
 def _add_cases(page: Page, report: Report, *, verbose: bool) -> None:
@@ -135,6 +133,10 @@ def _add_cases(page: Page, report: Report, *, verbose: bool) -> None:
                 Line(heading=f"  … and {len(folded)} more {verdict_text(verdict)}{_range(folded)}", style="dim")
             )
     page.table([Column(heading=one.heading, align=one.align) for one in columns], lines)
+    confidence = next((one.change.confidence for one in report.cases if one.change and one.change.confidence), None)
+    if confidence is not None:
+        at = percent_text(confidence, decimals=0)
+        page.line(f"  A positive change is slower; intervals at {at} confidence.", "dim")
 
 
 def _line(row: Row, columns: list[_Column], *, grouped: bool) -> Line:
