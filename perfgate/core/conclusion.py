@@ -27,11 +27,10 @@ def concluded(report: Report, *, wrong_output: Sequence[str] = ()) -> Report:
         ConfigurationError: the date of an accepted slowdown is no date.
     """
     cases, doubts, has_expired = _with_acceptances(report.cases, report.policy, report.created_utc[:10])
-    verdict = check_verdict(cases, report.policy, has_baseline=report.baseline is not None)
+    verdict = _verdict(report, cases)
     open_cases = tuple(case for case in cases if case.accepted is None)
-    left = check_verdict(open_cases, report.policy, has_baseline=report.baseline is not None)
-    if not _family(open_cases) and _family(cases):  # everything gated is accepted
-        left = CheckVerdict.PASSED
+    everything_is_accepted = len(open_cases) < len(cases) and not _family(open_cases)
+    left = CheckVerdict.PASSED if everything_is_accepted else _verdict(report, open_cases)
     code = exit_code(
         left, suspected_fails=report.policy.suspected_fails, inconclusive_fails=report.policy.inconclusive_fails
     )
@@ -56,10 +55,16 @@ def concluded(report: Report, *, wrong_output: Sequence[str] = ()) -> Report:
     return replace(report, summary=summary, next_step=step)
 
 
-def check_verdict(cases: Sequence[CaseResult], policy: Policy, *, has_baseline: bool) -> CheckVerdict:
-    """Join the verdicts of the gated cases; nothing to judge is never a pass."""
-    if not has_baseline:
+def _verdict(report: Report, cases: Sequence[CaseResult]) -> CheckVerdict:
+    if report.baseline is None:
         return CheckVerdict.NO_BASELINE
+    if report.identity_differences:
+        return CheckVerdict.NOT_COMPARABLE
+    return check_verdict(cases, report.policy)
+
+
+def check_verdict(cases: Sequence[CaseResult], policy: Policy) -> CheckVerdict:
+    """Join the verdicts of the gated cases; nothing to judge is never a pass."""
     gated = _family(cases)
     found = {case.verdict for case in gated}
     failed = {CaseVerdict.INVALID} | ({CaseVerdict.MISSING} if policy.missing_fails else set())

@@ -4,7 +4,6 @@ Pure: measuring, waiting and confirming are the workflow's; this module says wha
 more launches are needed and whether a regression wants confirmation. docs/statistics.md explains the rule.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from perfgate.core.baseline import Baseline
@@ -29,12 +28,12 @@ def judge(
     look: int | None = None,
     confirmation: Run | None = None,
     first: Report | None = None,
-    selection: Sequence[str] = (),
 ) -> Report:
     """Judge a candidate.
 
     Args:
-        baseline: accepted sessions; None or empty gives the verdict no-baseline.
+        baseline: accepted sessions, without the cases that were not asked for: what the candidate lacks is
+            missing. None or empty gives the verdict no-baseline.
         candidate: the run under judgement, with the launches measured so far.
         policy: error rates, stages, margins, accepted slowdowns.
         created_utc: now, ISO 8601.
@@ -42,15 +41,12 @@ def judge(
         look: index into the policy's stages; None for a single look at the whole error rate.
         confirmation: fresh launches of the whole suite, measured because ``first`` found a regression.
         first: the report on ``candidate``; judged here when None.
-        selection: globs of the cases that were asked for: others are not missed. Empty is all.
 
     Raises:
         ConfigurationError: with so few launches no regression could be proven; or the policy is wrong.
     """
     if confirmation is None:
-        return _judged(
-            baseline, candidate, policy, created_utc=created_utc, source=baseline_source, look=look, selection=selection
-        )
+        return _judged(baseline, candidate, policy, created_utc=created_utc, source=baseline_source, look=look)
     if first is None:
         first = judge(
             baseline=baseline,
@@ -59,7 +55,6 @@ def judge(
             created_utc=created_utc,
             baseline_source=baseline_source,
             look=look,
-            selection=selection,
         )
     if baseline is None or not needs_confirmation(first):
         return first
@@ -92,7 +87,6 @@ def _judged(
     created_utc: str,
     source: str,
     look: int | None,
-    selection: Sequence[str],
 ) -> Report:
     differences: tuple[Difference, ...] = ()
     if baseline is None or not baseline.sessions:
@@ -105,7 +99,7 @@ def _judged(
             fields = ", ".join(one.field for one in differences)
             found = unjudged(candidate, policy, CaseVerdict.NOT_COMPARABLE, f"another GPU: {fields} differs")
         else:
-            found = judgement(candidate, baseline, policy, look=look, selection=selection)
+            found = judgement(candidate, baseline, policy, look=look)
     environment = used.environment if used is not None else None
     report = Report(
         created_utc=created_utc,

@@ -55,7 +55,6 @@ def judgement(
     *,
     look: int | None = None,
     confirming: frozenset[str] = frozenset(),
-    selection: Sequence[str] = (),
 ) -> Judgement:
     """Judge every case of a run and every gated case that it lacks.
 
@@ -65,7 +64,6 @@ def judgement(
         policy: error rates, stages, margins.
         look: index into the policy's stages; None for a single look at the whole error rate.
         confirming: cases that were accused before and are now tested alone, uncorrected.
-        selection: globs of the cases that were asked for; others are not missed. Empty is all.
 
     Raises:
         ConfigurationError: with so few launches no regression could be proven.
@@ -87,7 +85,7 @@ def judgement(
         else:
             comparable.append((case_id, side, other))
     results |= _judged(_subjects(comparable, run, baseline, policy), run, policy, look=look, confirming=confirming)
-    results |= _missing(run, baseline, policy, selection)
+    results |= _missing(run, baseline, policy)
     order = [*run.cases, *(case_id for case_id in results if case_id not in run.cases)]
     cases, causes = with_shared_causes([results[case_id] for case_id in order], run)
     return Judgement(cases=cases, causes=causes, wrong_output=tuple(wrong_output))
@@ -139,14 +137,12 @@ def unjudged(run: Run, policy: Policy, verdict: CaseVerdict, reason: str) -> Jud
     return Judgement(cases=tuple(cases), wrong_output=tuple(wrong_output))
 
 
-def _missing(run: Run, baseline: Baseline, policy: Policy, selection: Sequence[str]) -> dict[str, CaseResult]:
+def _missing(run: Run, baseline: Baseline, policy: Policy) -> dict[str, CaseResult]:
     """Return the gated cases of the baseline that the run lacks."""
     results = {}
     for session in baseline.sessions:
         for case_id, case in session.cases.items():
             if case_id in run.cases or not case.gated or (case.timing.is_host_timed and not policy.gate_host_timed):
-                continue
-            if selection and not any(is_match(case_id, pattern) for pattern in selection):
                 continue
             results[case_id] = CaseResult(
                 id=case_id,
