@@ -35,6 +35,6 @@ def test_is_match__every_id_means_itself_alone() -> None:
 
 
 def test_near_names__finds_a_mistyped_case() -> None:
-    assert near_names("bandwidth.cpoy", IDS)[0] == "bandwidth.copy[bytes=4GiB]"
+    assert near_names("bandwidth.copies", IDS)[0] == "bandwidth.copy[bytes=4GiB]"
     assert near_names("lunch.gap*", IDS) == ("launch.gap",)
     assert near_names("zzzzzzzz", IDS) == ()

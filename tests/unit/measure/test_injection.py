@@ -45,8 +45,8 @@ def test_parse_injection__refuses_with_a_next_step(text: str) -> None:
 
 def test_parse_injections__a_glob_that_matches_nothing_names_what_is_near() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        parse_injections(["bandwidth.cpoy=+3%"], IDS, DeviceKind.CUDA)
-    assert "bandwidth.cpoy" in caught.value.message
+        parse_injections(["bandwidth.copies=+3%"], IDS, DeviceKind.CUDA)
+    assert "bandwidth.copies" in caught.value.message
     assert "bandwidth.copy[bytes=4GiB]" in caught.value.hint
 
 
