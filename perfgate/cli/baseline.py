@@ -1,11 +1,15 @@
 """``perfgate baseline``: baselines as files."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from perfgate.cli.options import baseline_option, device_option, measuring_options, view_options
 from perfgate.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from perfgate.core.baseline import Baseline
 
 
 @click.group()
@@ -38,7 +42,6 @@ def update(
     force: str | None,
     as_json: bool,
     quiet: bool,
-    verbose: bool,
     no_color: bool,
 ) -> int:
     """Measure this GPU (12 launches) and add the session to its baseline, or make one."""
@@ -69,31 +72,54 @@ def update(
         sessions = len(result.baseline.sessions)
         done = "made" if result.before is None else "updated"
         show(f"{done} {result.path}: {sessions} session{'s' if sessions != 1 else ''} of {run.gpu.name}")
-        _show_baseline(result.path, verbose=verbose, no_color=no_color)
+        _show_baseline(result.baseline, no_color=no_color)
     return 0
 
 
 @command.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @view_options
-def show(*, path: Path, as_json: bool, quiet: bool, verbose: bool, no_color: bool) -> int:
+def show(*, path: Path, as_json: bool, quiet: bool, no_color: bool) -> int:
     """Show one baseline file: its GPU, sessions and cases."""
-    from perfgate.cli import view
+    from perfgate.cli.view import show as print_text
     from perfgate.storage.documents import read_baseline, render_baseline_json
 
+    baseline = read_baseline(path)
     if as_json:
-        view.show(render_baseline_json(read_baseline(path)))
-    elif quiet:
-        read_baseline(path)
-    else:
-        _show_baseline(path, verbose=verbose, no_color=no_color)
+        print_text(render_baseline_json(baseline))
+    elif not quiet:
+        _show_baseline(baseline, no_color=no_color)
+    return 0
+
+
+@command.command()
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+@view_options
+def diff(*, before: Path, after: Path, as_json: bool, quiet: bool, no_color: bool) -> int:
+    """Show what changed from the baseline file BEFORE to AFTER, and what moved beyond its margin."""
+    import json
+
+    from perfgate.cli.view import current_view
+    from perfgate.cli.view import show as print_text
+    from perfgate.core.baseline_change import baseline_difference
+    from perfgate.core.codec import encode
+    from perfgate.report.baseline_text import render_baseline_change
+    from perfgate.storage.documents import read_baseline
+
+    difference = baseline_difference(read_baseline(before), read_baseline(after))
+    if as_json:
+        print_text(json.dumps(encode(difference), indent=2))
+    elif not quiet:
+        view = current_view(no_color=no_color)
+        print_text(render_baseline_change(difference, width=view.width, color=view.color, unicode=view.unicode))
     return 0
 
 
 @command.command(name="list")
 @baseline_option
 @view_options
-def list_command(*, baseline: Path | None, as_json: bool, quiet: bool, verbose: bool, no_color: bool) -> int:
+def list_command(*, baseline: Path | None, as_json: bool, quiet: bool, no_color: bool) -> int:
     """List the baselines of a folder."""
     import json
 
@@ -103,7 +129,6 @@ def list_command(*, baseline: Path | None, as_json: bool, quiet: bool, verbose: 
     from perfgate.report.baseline_text import render_baseline_list
     from perfgate.storage.baselines import list_baselines
 
-    del verbose
     stored = list_baselines(baseline or Path("baselines"))
     if as_json:
         rows = [
@@ -141,13 +166,10 @@ def validate(*, paths: tuple[Path, ...], quiet: bool) -> int:
     return 0
 
 
-def _show_baseline(path: Path, *, verbose: bool, no_color: bool) -> None:
+def _show_baseline(baseline: "Baseline", *, no_color: bool) -> None:
     from perfgate.cli.view import current_view
     from perfgate.cli.view import show as print_text
     from perfgate.report.baseline_text import render_baseline
-    from perfgate.storage.documents import read_baseline
 
     view = current_view(no_color=no_color)
-    print_text(
-        render_baseline(read_baseline(path), width=view.width, color=view.color, unicode=view.unicode, verbose=verbose)
-    )
+    print_text(render_baseline(baseline, width=view.width, color=view.color, unicode=view.unicode))

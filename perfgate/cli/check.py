@@ -10,6 +10,7 @@ from perfgate.cli.options import (
     measuring_options,
     output_option,
     policy_option,
+    verbose_option,
     view_options,
 )
 
@@ -21,6 +22,7 @@ from perfgate.cli.options import (
 @policy_option
 @output_option
 @view_options
+@verbose_option
 def command(
     *,
     device: str,
@@ -43,12 +45,12 @@ def command(
     Exits 0 when nothing is slower, 1 when a case is, 4 when there is no baseline to compare with.
     """
     from perfgate.cli.progress import TerminalProgress
-    from perfgate.cli.results import emptied_folder, write_results
+    from perfgate.cli.results import RUN_FILE, delivered, emptied_folder, keep_interrupted
     from perfgate.cli.view import current_view, show
     from perfgate.report.terminal import render_terminal
     from perfgate.storage.documents import render_report_json
     from perfgate.storage.policy import read_policy
-    from perfgate.workflow.checking import checked, with_launches
+    from perfgate.workflow.checking import Check, with_launches
     from perfgate.workflow.devices import baseline_place, opened_device, session_seed
     from perfgate.workflow.measuring import InterruptedRunError, Selection
 
@@ -56,20 +58,17 @@ def command(
     opened = opened_device(device)
     selection = Selection(suite=suite, cases=cases, inject=inject, seed=session_seed(seed, opened))
     folder = emptied_folder(output)
-    place = baseline_place(baseline, opened)
+    check = Check(
+        device=opened, selection=selection, policy=effective, listener=TerminalProgress(quiet=quiet), wait=wait
+    )
     try:
-        result = checked(opened, selection, effective, place, TerminalProgress(quiet=quiet), wait=wait)
+        result = check.against(baseline_place(baseline, opened))
     except InterruptedRunError as error:
-        if error.run is not None:
-            from perfgate.cli.results import RUN_FILE
-            from perfgate.storage.documents import write_run
-
-            write_run(folder / RUN_FILE, error.run)
+        keep_interrupted(folder / RUN_FILE, error.run)
         raise
-    write_results(folder, report=result.report, run=result.run, confirmation=result.confirmation)
     if as_json:
         show(render_report_json(result.report))
     else:
         view = current_view(no_color=no_color)
         show(render_terminal(result.report, width=view.width, color=view.color, unicode=view.unicode, verbose=verbose))
-    return result.report.exit_code
+    return delivered(folder, report=result.report, run=result.run, confirmation=result.confirmation)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from perfgate.cli.options import policy_option, view_options
+from perfgate.cli.options import policy_option, verbose_option, view_options
 
 
 @click.command()
@@ -12,6 +12,7 @@ from perfgate.cli.options import policy_option, view_options
 @click.argument("candidate", metavar="CAND", type=click.Path(path_type=Path))
 @policy_option
 @view_options
+@verbose_option
 def command(
     *, base: Path, candidate: Path, policy: Path | None, as_json: bool, quiet: bool, verbose: bool, no_color: bool
 ) -> int:

@@ -79,9 +79,13 @@ def view_options(function: F) -> F:
         (
             click.option("--json", "as_json", is_flag=True, help="Print the document instead of the report."),
             click.option("--quiet", "-q", is_flag=True, help="No progress."),
-            click.option("--verbose", "-v", is_flag=True, help="Everything: all cases, policy, environment."),
             click.option("--no-color", is_flag=True, help="No colour (NO_COLOR is honoured too)."),
         )
     ):
         function = option(function)
     return function
+
+
+def verbose_option(function: F) -> F:
+    """``--verbose``: the whole report."""
+    return click.option("--verbose", "-v", is_flag=True, help="Everything: all cases, policy, environment.")(function)

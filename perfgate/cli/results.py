@@ -1,5 +1,6 @@
 """The folder of results: emptied first, every file whole, and never the reason for another verdict."""
 
+import sys
 from pathlib import Path
 
 from perfgate.core.report import Report
@@ -40,12 +41,32 @@ def emptied_folder(folder: Path) -> Path:
     return folder
 
 
-def write_results(folder: Path, *, report: Report, run: Run | None, confirmation: Run | None) -> None:
-    """Write the documents and renderings of a check.
+def delivered(folder: Path, *, report: Report, run: Run | None, confirmation: Run | None) -> int:
+    """Write the documents and renderings of a check and return its exit code.
 
-    Raises:
-        OutputError: the folder cannot be written.
+    Results that cannot be written never change a verdict: they are an error of their own only where
+    the check would have passed.
     """
+    from perfgate.cli.main import print_error
+
+    try:
+        _write_results(folder, report=report, run=run, confirmation=confirmation)
+    except OutputError as error:
+        print_error(error)
+        return report.exit_code or int(error.exit_code)
+    return report.exit_code
+
+
+def keep_interrupted(path: Path, run: Run | None) -> None:
+    """Write what an interrupted session measured; say where."""
+    from perfgate.storage.documents import write_run
+
+    if run is not None:
+        write_run(path, run)
+        print(f"perfgate: {len(run.launches)} launches are kept in {path}", file=sys.stderr)
+
+
+def _write_results(folder: Path, *, report: Report, run: Run | None, confirmation: Run | None) -> None:
     from perfgate.report.markdown import render_markdown
     from perfgate.storage.documents import write_report, write_run
     from perfgate.storage.files import write_text

@@ -24,11 +24,11 @@ def command(
     wait: bool,
     as_json: bool,
     quiet: bool,
-    verbose: bool,
     no_color: bool,
 ) -> int:
     """Measure this GPU and write the run document RUN.json (gzipped where the name ends in .gz)."""
     from perfgate.cli.progress import TerminalProgress
+    from perfgate.cli.results import keep_interrupted
     from perfgate.cli.view import current_view, show
     from perfgate.core.policy import Policy
     from perfgate.storage.documents import render_run_json, write_run
@@ -41,8 +41,7 @@ def command(
     try:
         run = measured(opened, selection, count, TerminalProgress(quiet=quiet), wait=wait)
     except InterruptedRunError as error:
-        if error.run is not None:
-            write_run(run_file, error.run)
+        keep_interrupted(run_file, error.run)
         raise
     write_run(run_file, run)
     if as_json:
@@ -51,5 +50,5 @@ def command(
         from perfgate.report.run_text import render_run
 
         view = current_view(no_color=no_color)
-        show(render_run(run, width=view.width, color=view.color, unicode=view.unicode, verbose=verbose))
+        show(render_run(run, width=view.width, color=view.color, unicode=view.unicode))
     return 0

@@ -23,7 +23,6 @@ class Settings:
 
     Attributes:
         sample_s: least length of a timed interval: the event pair's own 1.8-2.9 µs stay under 0.05 %.
-        sample_longest_s: above it a sample averages over clock changes that blocks should show.
         samples_per_block, blocks: 5 x 10 samples of 5 ms: 50 ms a block, long enough for the device clock.
         window_s: length of a warm-up window.
         settled_windows: neighbouring window medians that must agree.
@@ -38,7 +37,6 @@ class Settings:
     """
 
     sample_s: float = 5e-3
-    sample_longest_s: float = 50e-3
     samples_per_block: int = 10
     blocks: int = 5
     window_s: float = 20e-3

@@ -6,11 +6,15 @@ from perfgate.core.toolbox import Toolbox, Verification, Workload
 VERSION = 1
 _SOURCE = "launch.cu"
 
-# Orders of magnitude on an H200, for planning: gap 1.3 µs, submit 7 µs, launch and synchronize 11 µs.
+# Orders of magnitude on an H200, for planning: gap 1.3 µs, graph node 0.5 µs, submit 7 µs,
+# launch and synchronize 11 µs, an event pair around nothing 1.7 to 2.9 µs.
 _CASES = (
     ("gap", Timing.GAP, True, 1.5e-6),
+    ("graph_node", Timing.GRAPH_NODE, True, 0.5e-6),
+    ("graph", Timing.GRAPH, False, 12e-6),
     ("submit", Timing.SUBMIT, False, 8e-6),
     ("roundtrip", Timing.ROUNDTRIP, False, 12e-6),
+    ("event_floor", Timing.EVENT_FLOOR, False, 2e-6),
 )
 
 

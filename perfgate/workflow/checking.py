@@ -1,9 +1,10 @@
 """The main job: measure, look at stages, confirm a regression, judge. And judging alone."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 from perfgate import __version__
@@ -20,10 +21,13 @@ from perfgate.core.selection import is_match
 from perfgate.core.summary import median_or_none
 from perfgate.core.verdict import CaseVerdict
 from perfgate.errors import ConfigurationError
+from perfgate.measure.interruption import listening
 from perfgate.storage.baselines import BaselineSearch, find_baseline
 from perfgate.storage.gpu_table import read_gpu_table
 from perfgate.workflow.listener import Listener
-from perfgate.workflow.measuring import Selection, Session, utc_text
+from perfgate.workflow.measuring import InterruptedRunError, Selection, Session, utc_text
+
+_REST_STEP_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,67 +45,105 @@ class CheckResult:
     confirmation: Run | None = None
 
 
-def checked(
-    device: Device,
-    selection: Selection,
-    policy: Policy,
-    baseline_place: Path,
-    listener: Listener,
-    *,
-    wait: bool = False,
-    pause: Callable[[float], None] = time.sleep,
-) -> CheckResult:
-    """Measure a device and judge it against the baseline of its identity.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A check of a device: what is measured, and how it is judged.
 
-    Args:
+    Attributes:
         device: opened device.
         selection: what is measured.
         policy: effective policy.
-        baseline_place: file or folder of baselines.
         listener: told while it goes on.
         wait: wait for another perfgate on this GPU to end.
         pause: sleeps before a confirmation.
-
-    Raises:
-        PerfgateError: no verdict could be reached; see ``errors``.
     """
-    search = find_baseline(baseline_place, device.gpu)
-    if search.found is None:
-        return CheckResult(report=_not_compared(device, policy, search), run=None)
-    baseline = selected_baseline(search.found.baseline, selection)
-    source = search.found.path.name
-    plans = baseline_plans(baseline, device.gpu)
-    began_s = time.monotonic()
-    with device.lock(wait=wait):
-        session = Session(device, selection, plans, listener)
-        report = _staged(session, baseline, policy, source)
-        run = session.run()
-        confirmation = None
-        if needs_confirmation(report):
-            _rest(device, policy, report, listener, pause)
-            again = Session(device, selection, plans, listener, first_index=len(run.launches))
-            again.measure_to(policy.launches)
-            confirmation = again.run()
-            report = judge(
-                baseline=baseline,
-                candidate=run,
-                policy=policy,
-                created_utc=_now_utc(),
-                baseline_source=source,
-                look=len(policy.stages) - 1,
-                confirmation=confirmation,
-                first=report,
-            )
-    report = replace(report, measured_s=time.monotonic() - began_s)
-    return CheckResult(report=shown(report, run), run=run, confirmation=confirmation)
+
+    device: Device
+    selection: Selection
+    policy: Policy
+    listener: Listener
+    wait: bool = False
+    pause: Callable[[float], None] = time.sleep
+
+    def against(self, place: Path) -> CheckResult:
+        """Measure the device and judge it against the baseline of its identity, in a file or folder.
+
+        Raises:
+            PerfgateError: no verdict could be reached; see ``errors``.
+        """
+        search = find_baseline(place, self.device.gpu)
+        if search.found is None:
+            return CheckResult(report=_not_compared(self.device, self.policy, search), run=None)
+        baseline = selected_baseline(search.found.baseline, self.selection)
+        began_s = time.monotonic()
+        with self.device.lock(wait=self.wait):
+            result = self._measured(baseline, search.found.path.name)
+        return replace(result, report=replace(result.report, measured_s=time.monotonic() - began_s))
+
+    def _measured(self, baseline: Baseline, source: str) -> CheckResult:
+        """Measure stage by stage until nothing more needs to be measured; confirm a regression."""
+        plans = baseline_plans(baseline, self.device.gpu)
+        judged = partial(judge, baseline=baseline, policy=self.policy, baseline_source=source)
+        session = Session(self.device, self.selection, plans, self.listener)
+        report, run = self._staged(session, judged)
+        if not needs_confirmation(report):
+            return CheckResult(report=shown(report, run), run=run)
+        again = self._confirmation(plans, report, run)
+        report = judged(candidate=run, created_utc=_now_utc(), confirmation=again, first=report)
+        return CheckResult(report=shown(report, again), run=run, confirmation=again)
+
+    def _staged(self, session: Session, judged: Callable[..., Report]) -> tuple[Report, Run]:
+        *early, last = enumerate(self.policy.stages)
+        for look, launches in early:
+            session.measure_to(launches)
+            report = judged(candidate=session.run(), created_utc=_now_utc(), look=look)
+            if is_decided(report):
+                return report, session.run()
+        look, launches = last
+        session.measure_to(launches)
+        return judged(candidate=session.run(), created_utc=_now_utc(), look=look), session.run()
+
+    def _confirmation(self, plans: Mapping[str, CasePlan], report: Report, run: Run) -> Run:
+        """Measure a regression again after a rest: in the same session it would only repeat what made it.
+
+        Raises:
+            InterruptedRunError: asked to end; holds the run that showed the regression.
+        """
+        try:
+            # A recording does not tire.
+            if self.device.kind is DeviceKind.CUDA:
+                slower = ", ".join(case.id for case in report.cases if case.verdict is CaseVerdict.REGRESSED)
+                self.listener.notices(
+                    f"slower: {slower}; resting {self.policy.confirmation_pause_s:.0f} s, then confirming with"
+                    f" {self.policy.launches} fresh launches"
+                )
+                _rest(self.policy.confirmation_pause_s, self.pause)
+            session = Session(self.device, self.selection, plans, self.listener, first_index=len(run.launches))
+            session.measure_to(self.policy.launches)
+        except InterruptedRunError as error:
+            raise InterruptedRunError(run) from error
+        return session.run()
 
 
-def compared(baseline: Baseline, source: str, candidate: Run, policy: Policy) -> Report:
-    """Judge a run against a baseline, in one look; measures nothing."""
+def compared(
+    baseline: Baseline, source: str, candidate: Run, policy: Policy, confirmation: Run | None = None
+) -> Report:
+    """Judge a run against a baseline; measures nothing.
+
+    A run that ended at an early stage of the policy is judged as that stage judged it: with so few
+    launches it can be shown to be unchanged, not to be slower. Any other run gets one look.
+    """
+    early = {launches: look for look, launches in enumerate(policy.stages[:-1])}
     report = judge(
-        baseline=baseline, candidate=candidate, policy=policy, created_utc=_now_utc(), baseline_source=source
+        baseline=baseline,
+        candidate=candidate,
+        policy=policy,
+        created_utc=_now_utc(),
+        baseline_source=source,
+        look=early.get(len(candidate.launches)),
+        confirmation=confirmation,
     )
-    return shown(report, candidate)
+    return shown(report, confirmation or candidate)
 
 
 def shown(report: Report, run: Run) -> Report:
@@ -115,34 +157,13 @@ def shown(report: Report, run: Run) -> Report:
     )
 
 
-def _staged(session: Session, baseline: Baseline, policy: Policy, source: str) -> Report:
-    """Measure stage by stage until nothing more needs to be measured."""
-    for look, launches in enumerate(policy.stages):
-        session.measure_to(launches)
-        report = judge(
-            baseline=baseline,
-            candidate=session.run(),
-            policy=policy,
-            created_utc=_now_utc(),
-            baseline_source=source,
-            look=look,
-        )
-        if is_decided(report) or look == len(policy.stages) - 1:
-            return report
-    message = "a policy has at least one stage"
-    raise ValueError(message)
-
-
-def _rest(device: Device, policy: Policy, report: Report, listener: Listener, pause: Callable[[float], None]) -> None:
-    """Let the machine rest before a regression is measured again; a recording does not tire."""
-    if device.kind is DeviceKind.RECORDED:
-        return
-    suspects = ", ".join(case.id for case in report.cases if case.verdict is CaseVerdict.REGRESSED)
-    listener.notices(
-        f"slower: {suspects}; resting {policy.confirmation_pause_s:.0f} s, then confirming with"
-        f" {policy.launches} fresh launches"
-    )
-    pause(policy.confirmation_pause_s)
+def _rest(duration_s: float, pause: Callable[[float], None]) -> None:
+    """Wait in short steps, so that a request to end is heard."""
+    with listening() as interruption:
+        for _ in range(round(duration_s / _REST_STEP_S)):
+            pause(_REST_STEP_S)
+            if interruption.signal is not None:
+                raise InterruptedRunError(None)
 
 
 def _not_compared(device: Device, policy: Policy, search: BaselineSearch) -> Report:

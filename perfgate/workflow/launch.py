@@ -45,7 +45,12 @@ def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
                 pause = _no_pause if order.device.startswith(DeviceKind.RECORDED) else time.sleep
                 loop = CaseLoop(session, loop_settings(order), _progress(journal), pause)
                 for case_id in order.case_ids:
-                    journal.write(_measured(loop, session, order, case_id, timings[case_id]))
+                    outcome = _measured(loop, session, order, case_id, timings[case_id])
+                    journal.write(outcome)
+                    if isinstance(outcome, CaseFailed) and outcome.kind is FailureKind.DEVICE:
+                        # A fault of a kernel can leave the whole context unusable: then this launch is over,
+                        # and the supervisor repeats it with that case last.
+                        session.self_test()
         except PerfgateError as error:
             journal.write(LaunchFailed(kind=failure_kind(error), message=_text(error)))
             return False
