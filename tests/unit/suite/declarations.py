@@ -19,22 +19,28 @@ def kernel_files() -> tuple[Path, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """Parameters as "pointer" or the name of a numpy type."""
+    """Parameters as "pointer" or the name of a numpy type, and as C++ declares them."""
 
     parameters: tuple[str, ...]
+    declared: tuple[str, ...]
 
 
 @cache
 def signatures(source: str) -> dict[str, Signature]:
     text = (resource_folder("kernels") / source).read_text(encoding="utf-8")
-    return {
-        found["name"]: Signature(parameters=tuple(_parameter(one) for one in found["args"].split(",") if one.strip()))
-        for found in _KERNEL.finditer(text)
-    }
+    found = {}
+    for kernel in _KERNEL.finditer(text):
+        declared = [_declared(one) for one in kernel["args"].split(",") if one.strip()]
+        found[kernel["name"]] = Signature(
+            parameters=tuple("pointer" if one.endswith("*") else _NUMPY_NAMES[one] for one in declared),
+            declared=tuple(declared),
+        )
+    return found
 
 
-def _parameter(text: str) -> str:
-    return "pointer" if "*" in text else _NUMPY_NAMES[text.split(maxsplit=1)[0]]
+def _declared(parameter: str) -> str:
+    """``"const uint4* __restrict__ in"`` without the name: ``"const uint4*"``."""
+    return " ".join(parameter.replace("__restrict__", "").split()[:-1])
 
 
 def header_formula(source: str, quantity: str, kernel: str | None = None) -> str:

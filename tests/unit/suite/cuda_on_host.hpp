@@ -1,0 +1,138 @@
+// The part of CUDA C++ that the kernels use, on one CPU thread: each GPU thread is a fibre that runs until it waits.
+// Threads of a block run as far apart as barriers allow, so a missing barrier gives wrong results every time.
+#pragma once
+
+#include <ucontext.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#define __device__
+#define __global__
+#define __shared__ static
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+
+struct uint3 {
+    unsigned x, y, z;
+};
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+inline uint3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace host {
+
+constexpr size_t STACK_BYTES = 1 << 16;
+
+struct Fibre {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack{new char[STACK_BYTES]};
+    bool finished;
+};
+struct Barrier {
+    unsigned arrived = 0, generation = 0;
+};
+
+inline ucontext_t scheduler;
+inline std::vector<Fibre> fibres;
+inline unsigned running;
+inline std::function<void()> body;
+inline Barrier block_barrier, warp_barriers[32];
+
+inline void wait(Barrier& barrier, unsigned threads) {
+    const unsigned generation = barrier.generation;
+    if (++barrier.arrived == threads) {
+        barrier.arrived = 0;
+        ++barrier.generation;
+    }
+    while (barrier.generation == generation) {
+        swapcontext(&fibres[running].context, &scheduler);
+    }
+}
+
+inline void enter() {
+    body();
+    fibres[running].finished = true;
+    swapcontext(&fibres[running].context, &scheduler);
+}
+
+// Runs all blocks, one after the other. `backwards` visits threads from the last to the first.
+inline void launch(uint3 grid, uint3 block, bool backwards, std::function<void()> kernel) {
+    gridDim = grid;
+    blockDim = block;
+    body = kernel;
+    fibres.resize(block.x);
+    for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y) {
+        for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
+            for (Fibre& fibre : fibres) {
+                fibre.finished = false;
+                getcontext(&fibre.context);
+                fibre.context.uc_stack.ss_sp = fibre.stack.get();
+                fibre.context.uc_stack.ss_size = STACK_BYTES;
+                fibre.context.uc_link = nullptr;
+                makecontext(&fibre.context, enter, 0);
+            }
+            for (unsigned left = block.x; left > 0;) {
+                for (unsigned i = 0; i < block.x; ++i) {
+                    running = backwards ? block.x - 1 - i : i;
+                    threadIdx.x = running;
+                    if (!fibres[running].finished) {
+                        swapcontext(&scheduler, &fibres[running].context);
+                        left -= fibres[running].finished;
+                    }
+                }
+            }
+        }
+    }
+}
+
+}  // namespace host
+
+inline void __syncthreads() { host::wait(host::block_barrier, blockDim.x); }
+
+template <typename Value>
+Value __shfl_xor_sync(unsigned, Value value, int distance) {
+    static Value values[1024];
+    const unsigned self = threadIdx.x;
+    values[self] = value;
+    host::wait(host::warp_barriers[self / 32], 32);
+    const Value other = values[self ^ distance];
+    host::wait(host::warp_barriers[self / 32], 32);
+    return other;
+}
+
+template <typename Value>
+Value atomicAdd(Value* address, Value value) {
+    const Value before = *address;
+    *address += value;
+    return before;
+}
+
+template <typename Value>
+Value atomicMin(Value* address, Value value) {
+    const Value before = *address;
+    *address = value < before ? value : before;
+    return before;
+}
+
+inline unsigned __float_as_uint(float value) {
+    unsigned bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+inline float __uint_as_float(unsigned bits) {
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
