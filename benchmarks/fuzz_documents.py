@@ -1,6 +1,6 @@
-"""Feed damaged documents to the readers: `python benchmarks/fuzz_documents.py --count 100000 --seed 1`.
+"""Feed damaged documents to the readers: `python benchmarks/fuzz_documents.py FILE... --count 100000 --seed 1`.
 
-Documents that perfgate wrote are damaged in their bytes (flipped, cut, doubled, spliced) and in their
+The files, which perfgate wrote, are damaged in their bytes (flipped, cut, doubled, spliced) and in their
 values (replaced, removed, renamed, moved). Whatever comes of it, a reader either returns a document
 that it would write and read again, or raises DocumentError.
 """
@@ -128,7 +128,7 @@ def fuzz(seeds: Sequence[bytes], count: int, seed: int) -> Counter[str]:
 
 
 def main() -> int:
-    """Fuzz from documents given as files, or from small ones made here."""
+    """Fuzz from the documents given as files."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=argparse.FileType("rb"), help="documents to damage")
     parser.add_argument("--count", type=int, default=10_000)
