@@ -32,12 +32,14 @@ class SampleBatch:
         started_s: seconds since the launch began.
         spin_timed_out: the queue was released by the device-side timeout, not by the host: the
             intervals may contain host time and must not be used.
+        host_bound: the GPU ran out of queued work, so the intervals contain the host's time.
     """
 
     intervals_s: tuple[float, ...]
     sm_clock_hz: float | None = None
     started_s: float = 0.0
     spin_timed_out: bool = False
+    host_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

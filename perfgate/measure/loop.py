@@ -272,6 +272,8 @@ def _rehearsed(plan: CasePlan, timing: Timing, change: float, sets: int) -> tupl
 def _batch_reason(batch: SampleBatch) -> str | None:
     if batch.spin_timed_out:
         return "the queue was released by the device's timeout"
+    if batch.host_bound:
+        return "the GPU waited for the host: one execution takes less time than its launch"
     unusable = sum(not _is_time(one) for one in batch.intervals_s)
     return f"{unusable} intervals were zero, negative or not finite" if unusable else None
 

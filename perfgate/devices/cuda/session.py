@@ -18,7 +18,7 @@ from perfgate.devices.cuda.memory import Arena
 from perfgate.devices.cuda.nvml import Nvml, closing_nvml
 from perfgate.devices.cuda.timing import StreamTimer
 from perfgate.devices.cuda.toolbox import CudaToolbox
-from perfgate.errors import DeviceError
+from perfgate.errors import ConfigurationError, DeviceError
 
 _NON_BLOCKING = 1
 # Beside the declared footprint a case has small buffers of its own: partial sums, verification vectors.
@@ -94,7 +94,7 @@ class CudaSession:
             self._arena.reset(case.work.footprint_bytes + _SPARE_BYTES)
             self._toolbox.begin()
             workload = case.prepare(self._toolbox)
-            self._stream.synchronize()
+            self._refuse_constant_data(case, len(workload.executions))
         code = self._toolbox.code_sha256
         self._code[case_id] = hashlib.sha256("".join(code).encode()).hexdigest() if code else None
         try:
@@ -102,6 +102,21 @@ class CudaSession:
         finally:
             with contextlib.suppress(driver().Error):
                 self._stream.synchronize()
+
+    def _refuse_constant_data(self, case: Case, sets: int) -> None:
+        """Refuse a case whose inputs were left constant.
+
+        Raises:
+            ConfigurationError: less data varies than one rotation reads.
+        """
+        work = case.work
+        read_bytes = min(work.read_bytes * sets, max(0, work.footprint_bytes - work.write_bytes * sets))
+        varied_bytes = self._toolbox.varied_bytes() if read_bytes else 0
+        if varied_bytes < read_bytes:
+            raise ConfigurationError(
+                f"{case.id} reads constant data: {varied_bytes} bytes of its buffers vary, {read_bytes} are read",
+                hint="fill every input with random data: a GPU is faster on constants",
+            )
 
     def self_test(self) -> None:
         """See core.device.LaunchSession."""

@@ -145,6 +145,8 @@ class StreamTimer:
                 turn += 1
                 enqueued(executions[turn % len(executions)])
             enqueued(functools.partial(events[sample + 1].record, self._stream))
+        # What was queued before the release cannot have waited; beyond it the GPU must stay behind the host.
+        host_bound = not held and events[-1].query()
         enqueued(lambda: self._stamped(1))
         if held:
             self._release()
@@ -155,6 +157,7 @@ class StreamTimer:
             sm_clock_hz=self._clock_between_stamps(),
             started_s=started_s,
             spin_timed_out=self._has_timed_out(),
+            host_bound=host_bound,
         )
 
     def _slope(self, enqueue: Callable[[int], None], count: int) -> tuple[float, bool]:

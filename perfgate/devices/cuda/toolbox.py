@@ -14,6 +14,8 @@ from perfgate.errors import DeviceError
 
 # More dynamic shared memory than this must be asked for explicitly.
 _SHARED_WITHOUT_ASKING = 48 * 1024
+# Enough to tell data from a constant; small enough to be read in microseconds.
+_SAMPLED_WORDS = 64
 
 
 class CudaKernel:
@@ -66,6 +68,7 @@ class CudaToolbox:
         self._arena = arena
         self._modules: dict[str, Any] = {}
         self._code: list[str] = []
+        self._buffers: list[ArenaBuffer] = []
 
     @property
     def gpu(self) -> Gpu:
@@ -83,8 +86,24 @@ class CudaToolbox:
         return tuple(self._code)
 
     def begin(self) -> None:
-        """Start counting code for a new case."""
+        """Start counting code and buffers for a new case."""
         self._code = []
+        self._buffers = []
+
+    def varied_bytes(self) -> int:
+        """Bytes of the case's buffers that do not hold one repeated word, by samples of each.
+
+        A GPU is faster on constant data (zeros run a BF16 product 13 % faster on H200), so a case that
+        reads must have been given some that varies.
+        """
+        self.synchronize()
+        return sum(buffer.size_bytes for buffer in self._buffers if self._is_varied(buffer))
+
+    def _is_varied(self, buffer: ArenaBuffer) -> bool:
+        words = min(_SAMPLED_WORDS, buffer.size_bytes // 4)
+        last = buffer.size_bytes // 4 - words
+        samples = [self.read(buffer, np.uint32, words, 4 * place) for place in (0, last // 2, last)]
+        return len(np.unique(np.concatenate(samples))) > 1
 
     def kernel(self, source: str, function: str, *, defines: Mapping[str, int | str] | None = None) -> CudaKernel:
         """See core.toolbox.Toolbox.kernel."""
@@ -104,7 +123,9 @@ class CudaToolbox:
 
     def buffer(self, size_bytes: int) -> ArenaBuffer:
         """See core.toolbox.Toolbox.buffer."""
-        return self._arena.buffer(size_bytes)
+        buffer = self._arena.buffer(size_bytes)
+        self._buffers.append(buffer)
+        return buffer
 
     def read(self, buffer: Buffer, dtype: Any, count: int, offset_bytes: int = 0) -> np.ndarray:
         """See core.toolbox.Toolbox.read."""
