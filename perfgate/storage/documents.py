@@ -14,13 +14,16 @@ from perfgate.core.report import Report
 from perfgate.core.run import Run
 from perfgate.errors import DocumentError
 from perfgate.storage.files import locked, read_bytes, write_text
-from perfgate.storage.formats import BASELINE, REPORT, RUN, Format, content_of
+from perfgate.storage.formats import BASELINE, FORMATS, REPORT, RUN, Format, content_of, format_of
 from perfgate.storage.json_text import parse_json, refuse_unfit, render_json
 from perfgate.storage.privacy import without_private_text
 from perfgate.storage.schema import refuse_invalid
 from perfgate.storage.sense import refuse_senseless
 
 T = TypeVar("T", Run, Baseline, Report)
+
+# Where the kind is not known before it is read, the largest one sets the bound.
+MAX_BYTES = max(one.max_bytes for one in FORMATS.values())
 
 
 def read_run(path: Path) -> Run:
@@ -29,32 +32,41 @@ def read_run(path: Path) -> Run:
     Raises:
         DocumentError: it cannot be read or makes no sense; names the file and the place.
     """
-    return _parsed(RUN, read_bytes(path, RUN.max_bytes), str(path))
+    return _read(RUN, read_bytes(path, RUN.max_bytes), str(path))
 
 
 def read_baseline(path: Path) -> Baseline:
     """Read a baseline document; raises like ``read_run``."""
-    return _parsed(BASELINE, read_bytes(path, BASELINE.max_bytes), str(path))
+    return _read(BASELINE, read_bytes(path, BASELINE.max_bytes), str(path))
 
 
 def read_report(path: Path) -> Report:
     """Read a report document; raises like ``read_run``."""
-    return _parsed(REPORT, read_bytes(path, REPORT.max_bytes), str(path))
+    return _read(REPORT, read_bytes(path, REPORT.max_bytes), str(path))
+
+
+def read_document(path: Path) -> Run | Baseline | Report:
+    """Read a document of any kind, as it says it is: for commands that take several. Raises like ``read_run``."""
+    data, source = read_bytes(path, MAX_BYTES), str(path)
+    value = parse_json(data, source, MAX_BYTES)
+    found = format_of(value, source)
+    document: Run | Baseline | Report = _parsed(found, value, source)
+    return document
 
 
 def parse_run(text: bytes | str, source: str) -> Run:
     """Parse a run document; ``source`` names it in errors. Raises like ``read_run``."""
-    return _parsed(RUN, text, source)
+    return _read(RUN, text, source)
 
 
 def parse_baseline(text: bytes | str, source: str) -> Baseline:
     """Parse a baseline document; raises like ``read_run``."""
-    return _parsed(BASELINE, text, source)
+    return _read(BASELINE, text, source)
 
 
 def parse_report(text: bytes | str, source: str) -> Report:
     """Parse a report document; raises like ``read_run``."""
-    return _parsed(REPORT, text, source)
+    return _read(REPORT, text, source)
 
 
 def render_run_json(run: Run, source: str = "run") -> str:
@@ -98,9 +110,12 @@ def write_report(path: Path, report: Report) -> None:
     write_text(path, render_report_json(report, str(path)))
 
 
-def _parsed(wanted: Format[T], data: bytes | str, source: str) -> T:
-    content = content_of(parse_json(data, source, wanted.max_bytes), wanted, source)
-    return _checked(wanted, content, source)
+def _read(wanted: Format[T], data: bytes | str, source: str) -> T:
+    return _parsed(wanted, parse_json(data, source, wanted.max_bytes), source)
+
+
+def _parsed(wanted: Format[T], value: Any, source: str) -> T:
+    return _checked(wanted, content_of(value, wanted, source), source)
 
 
 def _checked(wanted: Format[T], content: dict[str, Any], source: str) -> T:

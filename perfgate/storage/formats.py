@@ -54,6 +54,16 @@ REPORT = Format(name="report", content=Report, version=1, max_bytes=16 * 10**6, 
 FORMATS: Mapping[str, Format[Any]] = {one.name: one for one in (RUN, BASELINE, REPORT)}
 
 
+def format_of(document: Any, source: str) -> Format[Any]:
+    """Return the format that a document says it has, whatever its version.
+
+    Raises:
+        DocumentError: it is no document of perfgate.
+    """
+    name, _, _ = _named(document, source)
+    return FORMATS[name]
+
+
 def content_of(document: Any, wanted: Format[Any], source: str) -> dict[str, Any]:
     """Return a document's content in the newest version of its kind, without ``format``.
 
@@ -61,15 +71,9 @@ def content_of(document: Any, wanted: Format[Any], source: str) -> dict[str, Any
         DocumentError: no document of perfgate, of another kind, of a newer version, or of one that is
             no longer read.
     """
-    if not isinstance(document, dict) or "format" not in document:
-        raise DocumentError(source, f"is not a perfgate {wanted.name}: it has no field 'format'")
-    tag = document["format"]
-    parts = _FORMAT.fullmatch(tag) if isinstance(tag, str) else None
-    if parts is None or parts[1] not in (*FORMATS, wanted.name):
-        raise DocumentError(source, f"format {shown(tag)} is none of perfgate's", pointer="/format")
-    name, version = parts[1], int(parts[2])
+    name, version, tag = _named(document, source)
     if name != wanted.name:
-        message = f"is a {name}, but a {wanted.name} is wanted here"
+        message = f"is a {name} ({tag}), but a {wanted.name} is wanted here"
         raise DocumentError(source, message, pointer="/format", hint=f"give a document of format {wanted.tag}")
     if version > wanted.version:
         message = f"has format {tag}; this perfgate reads {wanted.name} documents up to version {wanted.version}"
@@ -81,3 +85,13 @@ def content_of(document: Any, wanted: Format[Any], source: str) -> dict[str, Any
             raise DocumentError(source, message, pointer="/format", hint=f"write it again as {wanted.tag}")
         content = wanted.migrations[old](content)
     return content
+
+
+def _named(document: Any, source: str) -> tuple[str, int, str]:
+    if not isinstance(document, dict) or "format" not in document:
+        raise DocumentError(source, "is no document of perfgate: it has no field 'format'")
+    tag = document["format"]
+    parts = _FORMAT.fullmatch(tag) if isinstance(tag, str) else None
+    if parts is None or parts[1] not in FORMATS:
+        raise DocumentError(source, f"format {shown(tag)} is none of perfgate's", pointer="/format")
+    return parts[1], int(parts[2]), parts[0]

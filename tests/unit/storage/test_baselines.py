@@ -114,7 +114,7 @@ def test_find_baseline__names_a_broken_file_and_skips_none(tmp_path: Path, conte
 
 def test_list_baselines__refuses_a_run_among_baselines(tmp_path: Path) -> None:
     write_run(tmp_path / "run.json", make_run({"launch.gap": [1e-6]}))
-    with pytest.raises(DocumentError, match=r"run\.json.*is a run, but a baseline is wanted"):
+    with pytest.raises(DocumentError, match=r"run\.json.*is a run \(perfgate\.run/1\), but a baseline is wanted"):
         list_baselines(tmp_path)
 
 

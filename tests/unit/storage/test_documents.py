@@ -25,6 +25,7 @@ from perfgate.storage.documents import (
     parse_report,
     parse_run,
     read_baseline,
+    read_document,
     read_report,
     read_run,
     render_baseline_json,
@@ -240,9 +241,22 @@ def test_read__stops_at_its_bound_however_long_the_file_is() -> None:
 
 def test_read_run__says_what_a_document_is_when_it_is_not_a_run(tmp_path: Path) -> None:
     write_baseline(tmp_path / "baseline.json", make_baseline())
-    with pytest.raises(DocumentError, match="is a baseline, but a run is wanted") as caught:
+    with pytest.raises(DocumentError, match=r"is a baseline \(perfgate\.baseline/1\), but a run is wanted") as caught:
         read_run(tmp_path / "baseline.json")
     assert caught.value.pointer == "/format"
+
+
+def test_read_document__reads_whatever_kind_it_is(tmp_path: Path) -> None:
+    run, baseline, report = make_run({COPY: [2e-3]}), make_baseline(), make_report()
+    write_run(tmp_path / "run.json", run)
+    write_baseline(tmp_path / "baseline.json", baseline)
+    write_report(tmp_path / "report.json", report)
+    assert read_document(tmp_path / "run.json") == run
+    assert read_document(tmp_path / "baseline.json") == baseline
+    assert read_document(tmp_path / "report.json") == report
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(DocumentError, match="no document of perfgate"):
+        read_document(tmp_path / "other.json")
 
 
 INVALID = {
