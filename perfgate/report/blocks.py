@@ -6,17 +6,19 @@ from perfgate.report.escape import code, escaped
 
 # Columns of numbers stand on the right.
 _NUMBERS = frozenset({"baseline", "now", "before", "after", "change", "margin", "FLOP/B", "of its roof", "launches"})
+LONGEST_NAME = 120
+_LONGEST_TEXT = 600
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def data(text: str, *, most: int = 600) -> str:
+def data(text: str, *, most: int = _LONGEST_TEXT) -> str:
     """Return data as plain text of at most ``most`` signs."""
     return escaped(text if len(text) <= most else f"{text[: most - 1]}…")
 
 
 def name(text: str) -> str:
     """Return a case id or field name, set as code where that is safe."""
-    return code(text) if len(text) <= 120 else data(text, most=120)
+    return code(text) if len(text) <= LONGEST_NAME else data(text, most=LONGEST_NAME)
 
 
 def stacked(*texts: str) -> str:

@@ -118,16 +118,20 @@ def _shortened(report: Report, rows: Sequence[Row], limit_bytes: int) -> str:
         )
         if _size_bytes(text) <= limit_bytes:
             return text
-    headline = f"### perfgate: {blocks.data(sentences.headline(report), most=60)}\n"
-    return headline if _size_bytes(headline) <= limit_bytes else f"### perfgate: {report.verdict}\n"
+    headline = f"### perfgate: {blocks.data(sentences.headline(report), most=60)}{_badges(report)}\n"
+    return headline if _size_bytes(headline) <= limit_bytes else f"### perfgate: {report.verdict}{_badges(report)}\n"
+
+
+def _badges(report: Report) -> str:
+    badges = sentences.rehearsal(report.device_kind, report.injected)
+    return "".join(f" · {blocks.data(badge, most=20)}" for badge, _ in badges)
 
 
 def _verdict(report: Report) -> str:
-    badges = sentences.rehearsal(report.device_kind, report.injected)
-    board = f" (board {blocks.data(report.gpu.board_part_number, most=60)})" if report.gpu.board_part_number else ""
-    marks = "".join(f" · {blocks.data(badge)}" for badge, _ in badges)
-    parts = [f"### perfgate: {blocks.data(sentences.headline(report))}{board}{marks}"]
-    if badges:
+    board = report.gpu.board_part_number
+    known = f" (board {blocks.data(board, most=60)})" if board else ""
+    parts = [f"### perfgate: {blocks.data(sentences.headline(report))}{known}{_badges(report)}"]
+    if badges := sentences.rehearsal(report.device_kind, report.injected):
         warning = "\n>\n".join(f"> **{blocks.data(badge)}**: {blocks.data(sentence)}" for badge, sentence in badges)
         parts.append(f"> [!WARNING]\n{warning}")
     if report.summary:
@@ -202,10 +206,10 @@ def _roofline(report: Report, rows: Sequence[Row]) -> str:
         ),
     )
     roofs = sentences.roofs_text(report.roofs)
-    known = f"Measured roofs: {blocks.data(roofs)}\n\n" if roofs else ""
-    if table and (report.verdict in _CALM or len(placed) > OPEN_ROWS):
-        return blocks.folded("Where each case sits", known + table)
-    return f"**Where each case sits.** {known.strip()}\n\n{table}" if table else ""
+    known = f"Measured roofs: {blocks.data(roofs)}" if roofs else ""
+    if report.verdict in _CALM or len(placed) > OPEN_ROWS:
+        return blocks.folded("Where each case sits", "\n\n".join(filter(None, (known, table)))) if table else ""
+    return f"{' '.join(filter(None, ('**Where each case sits.**', known)))}\n\n{table}" if table else ""
 
 
 def _chart(report: Report) -> str:
@@ -246,8 +250,9 @@ def _reproduce(report: Report, rows: Sequence[Row]) -> str:
     words = ["perfgate", "check"]
     if report.device_kind != "cuda":
         words += ["--device", report.device_kind]
-    for row in [one for one in rows if one.result.verdict in _FAILING][:OPEN_ROWS]:
-        words += ["--case", row.id]
+    failing = [one.id for one in rows if one.result.verdict in _FAILING and len(one.id) <= blocks.LONGEST_NAME]
+    for case_id in failing[:OPEN_ROWS]:
+        words += ["--case", case_id]
     for injection in report.injected:
         words += ["--inject", f"{injection.pattern}={injection.requested}"]
     command = " ".join(shlex.quote(printable(word)) for word in words)

@@ -59,7 +59,7 @@ _COLUMNS = (
     _Column(heading="case", text=lambda row: row.id, align="left"),
     _Column(heading="baseline", text=lambda row: row.baseline_time, from_width=150),
     _Column(heading="time", text=lambda row: row.time),
-    _Column(heading="rate", text=lambda row: row.rate),
+    _Column(heading="rate", text=lambda row: row.rate, from_width=72),
     _Column(heading="of its roof", text=lambda row: row.of_roof, from_width=130),
     _Column(heading="change", text=lambda row: row.change),
     _Column(heading="", text=lambda row: row.half_width, below_width=_GROUPED_BELOW),
