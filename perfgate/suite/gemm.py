@@ -32,24 +32,27 @@ def gemm_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
         order = matrix_order(gpu, _ORDERS, WORD_BYTES)
     except DoesNotFitError as error:
         return (AbsentCase(id="gemm.fp32", reason=str(error)),)
+    return (gemm_fp32_case(gpu, order),)
+
+
+def gemm_fp32_case(gpu: Gpu, order: int) -> Case:
+    """Return the FP32 product of square matrices of one order, whether or not it suits the GPU."""
     matrix_bytes = order**2 * WORD_BYTES
     sets = buffer_sets(gpu, 3 * matrix_bytes, MATRIX_OVER_L2, at_least=2)
-    return (
-        Case(
-            id=f"gemm.fp32[n={order}]",
-            version=VERSION,
-            work=Work(
-                work_flop=2 * order**3,
-                read_bytes=2 * matrix_bytes,
-                write_bytes=matrix_bytes,
-                footprint_bytes=sets * 3 * matrix_bytes,
-                dtype="fp32",
-                pipe="fp32",
-            ),
-            prepare=partial(_prepared_fp32, order, sets),
-            sources=(_SOURCE, "data.cu"),
-            predicted_s=predicted_fp32_s(gpu, 2 * order**3),
+    return Case(
+        id=f"gemm.fp32[n={order}]",
+        version=VERSION,
+        work=Work(
+            work_flop=2 * order**3,
+            read_bytes=2 * matrix_bytes,
+            write_bytes=matrix_bytes,
+            footprint_bytes=sets * 3 * matrix_bytes,
+            dtype="fp32",
+            pipe="fp32",
         ),
+        prepare=partial(_prepared_fp32, order, sets),
+        sources=(_SOURCE, "data.cu"),
+        predicted_s=predicted_fp32_s(gpu, 2 * order**3),
     )
 
 
