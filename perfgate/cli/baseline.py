@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfgate.cli.options import baseline_option, device_option, measuring_options, view_options
+from perfgate.cli.options import (
+    ClockLock,
+    baseline_option,
+    chosen_selection,
+    device_option,
+    measuring_options,
+    view_options,
+)
 from perfgate.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -34,6 +41,7 @@ def update(
     launches: int | None,
     seed: int | None,
     inject: tuple[str, ...],
+    lock_clocks: ClockLock | None,
     wait: bool,
     baseline: Path | None,
     from_run: Path | None,
@@ -51,8 +59,8 @@ def update(
     from perfgate.storage.documents import read_run, render_baseline_json
     from perfgate.workflow.accepting import accepted
     from perfgate.workflow.checking import known_plans
-    from perfgate.workflow.devices import opened_device, session_seed
-    from perfgate.workflow.measuring import Selection, measured
+    from perfgate.workflow.devices import opened_device
+    from perfgate.workflow.measuring import measured
 
     place = baseline or Path("baselines")
     if inject:
@@ -61,7 +69,9 @@ def update(
         run = read_run(from_run)
     else:
         opened = opened_device(device)
-        selection = Selection(suite=suite, cases=cases, seed=session_seed(seed, opened))
+        selection = chosen_selection(
+            opened, suite=suite, cases=cases, inject=inject, seed=seed, lock_clocks=lock_clocks
+        )
         count = Policy().baseline_launches if launches is None else launches
         plans = known_plans(place, opened.gpu)
         run = measured(opened, selection, count, TerminalProgress(quiet=quiet), wait=wait, plans=plans)

@@ -5,7 +5,9 @@ from pathlib import Path
 import click
 
 from perfgate.cli.options import (
+    ClockLock,
     baseline_option,
+    chosen_selection,
     device_option,
     measuring_options,
     output_option,
@@ -31,6 +33,7 @@ def command(
     launches: int | None,
     seed: int | None,
     inject: tuple[str, ...],
+    lock_clocks: ClockLock | None,
     wait: bool,
     baseline: Path | None,
     policy: Path | None,
@@ -51,12 +54,12 @@ def command(
     from perfgate.storage.documents import render_report_json
     from perfgate.storage.policy import read_policy
     from perfgate.workflow.checking import Check, with_launches
-    from perfgate.workflow.devices import baseline_place, opened_device, session_seed
-    from perfgate.workflow.measuring import InterruptedRunError, Selection
+    from perfgate.workflow.devices import baseline_place, opened_device
+    from perfgate.workflow.measuring import InterruptedRunError
 
     effective = with_launches(read_policy(policy, Path.cwd()), launches)
     opened = opened_device(device)
-    selection = Selection(suite=suite, cases=cases, inject=inject, seed=session_seed(seed, opened))
+    selection = chosen_selection(opened, suite=suite, cases=cases, inject=inject, seed=seed, lock_clocks=lock_clocks)
     folder = emptied_folder(output)
     check = Check(
         device=opened, selection=selection, policy=effective, listener=TerminalProgress(quiet=quiet), wait=wait

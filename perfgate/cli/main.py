@@ -21,7 +21,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("perfgate.cli.check", "Measure this GPU and judge it against its baseline (the main job)."),
     "run": ("perfgate.cli.run", "Measure only, and write a run document."),
     "compare": ("perfgate.cli.compare", "Judge only: a baseline or run against a run; needs no GPU."),
-    "baseline": ("perfgate.cli.baseline", "Update, show, list and validate baselines."),
+    "baseline": ("perfgate.cli.baseline", "Update, show, compare, list and validate baselines."),
+    "doctor": ("perfgate.cli.doctor", "What of GPU, driver, compiler and permissions works here."),
 }
 HIDDEN: dict[str, str] = {"launch": "perfgate.cli.launch"}
 

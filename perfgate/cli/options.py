@@ -1,12 +1,56 @@
 """Options that several commands share, spelled once; the action's inputs use the same words."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+if TYPE_CHECKING:
+    from perfgate.core.device import Device
+    from perfgate.workflow.measuring import Selection
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockLock:
+    """``--lock-clocks`` was given; ``clock_mhz`` is None without a number."""
+
+    clock_mhz: int | None
+
+
+def _clock(context: click.Context, parameter: click.Parameter, value: str | None) -> ClockLock | None:
+    del context, parameter
+    if value is None or value == "default":
+        return None if value is None else ClockLock(clock_mhz=None)
+    if not value.isdecimal() or not 1 <= int(value) <= 100_000:
+        raise click.BadParameter(f"{value!r} is not a clock in MHz, e.g. 1200")
+    return ClockLock(clock_mhz=int(value))
+
+
+def chosen_selection(
+    device: "Device",
+    *,
+    suite: str,
+    cases: tuple[str, ...],
+    inject: tuple[str, ...],
+    seed: int | None,
+    lock_clocks: ClockLock | None,
+) -> "Selection":
+    """Return what the measuring options select on a device."""
+    from perfgate.workflow.devices import session_seed
+    from perfgate.workflow.measuring import Selection
+
+    return Selection(
+        suite=suite,
+        cases=cases,
+        inject=inject,
+        seed=session_seed(seed, device),
+        lock_clocks=lock_clocks is not None,
+        clock_mhz=lock_clocks.clock_mhz if lock_clocks else None,
+    )
 
 
 def device_option(function: F) -> F:
@@ -33,6 +77,14 @@ def measuring_options(function: F) -> F:
                 multiple=True,
                 metavar="CASE=CHANGE",
                 help="Rehearse a change, e.g. 'bandwidth.copy=+3%' (repeatable); outputs say INJECTED.",
+            ),
+            click.option(
+                "--lock-clocks",
+                is_flag=False,
+                flag_value="default",
+                metavar="[MHZ]",
+                callback=_clock,
+                help="Lock the SM clock while measuring (needs root); restored on every way out.",
             ),
             click.option("--wait", is_flag=True, help="Wait for another perfgate on this GPU to end."),
         )

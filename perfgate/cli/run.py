@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from perfgate.cli.options import device_option, measuring_options, view_options
+from perfgate.cli.options import ClockLock, chosen_selection, device_option, measuring_options, view_options
 
 
 @click.command()
@@ -21,6 +21,7 @@ def command(
     launches: int | None,
     seed: int | None,
     inject: tuple[str, ...],
+    lock_clocks: ClockLock | None,
     wait: bool,
     as_json: bool,
     quiet: bool,
@@ -32,11 +33,11 @@ def command(
     from perfgate.cli.view import current_view, show
     from perfgate.core.policy import Policy
     from perfgate.storage.documents import render_run_json, write_run
-    from perfgate.workflow.devices import opened_device, session_seed
-    from perfgate.workflow.measuring import InterruptedRunError, Selection, measured
+    from perfgate.workflow.devices import opened_device
+    from perfgate.workflow.measuring import InterruptedRunError, measured
 
     opened = opened_device(device)
-    selection = Selection(suite=suite, cases=cases, inject=inject, seed=session_seed(seed, opened))
+    selection = chosen_selection(opened, suite=suite, cases=cases, inject=inject, seed=seed, lock_clocks=lock_clocks)
     count = Policy().launches if launches is None else launches
     try:
         run = measured(opened, selection, count, TerminalProgress(quiet=quiet), wait=wait)

@@ -148,6 +148,15 @@ class Device(Protocol):
         """Name other compute processes on this GPU, given the number of our own processes there."""
         ...
 
+    def locked_clocks(self, asked_mhz: int | None) -> AbstractContextManager[float]:
+        """Lock the SM clock [MHz; None for a default] and give the clock [Hz]; restored on every way out.
+
+        Raises:
+            ConfigurationError: the device has no such clock.
+            DeviceError: the driver refuses.
+        """
+        ...
+
     def lock(self, *, wait: bool) -> AbstractContextManager[None]:
         """Hold the chip's lock.
 

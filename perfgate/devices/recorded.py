@@ -112,6 +112,15 @@ class RecordedDevice:
         del own
         return ()
 
+    def locked_clocks(self, asked_mhz: int | None) -> AbstractContextManager[float]:
+        """Refuse: what was recorded has the clock that it has.
+
+        Raises:
+            ConfigurationError: always.
+        """
+        del asked_mhz
+        raise ConfigurationError("the clocks of a recording cannot be locked", hint="leave --lock-clocks away")
+
     def lock(self, *, wait: bool) -> AbstractContextManager[None]:
         """Hold nothing: any number of checks can replay a recording at once."""
         del wait

@@ -1,7 +1,7 @@
 """The main job: measure, look at stages, confirm a regression, judge. And judging alone."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -25,7 +25,7 @@ from perfgate.measure.interruption import listening
 from perfgate.storage.baselines import BaselineSearch, find_baseline
 from perfgate.storage.gpu_table import read_gpu_table
 from perfgate.workflow.listener import Listener
-from perfgate.workflow.measuring import InterruptedRunError, Selection, Session, utc_text
+from perfgate.workflow.measuring import InterruptedRunError, Selection, Session, held, utc_text
 
 _REST_STEP_S = 0.2
 
@@ -76,19 +76,20 @@ class Check:
             return CheckResult(report=_not_compared(self.device, self.policy, search), run=None)
         baseline = selected_baseline(search.found.baseline, self.selection)
         began_s = time.monotonic()
-        with self.device.lock(wait=self.wait):
-            result = self._measured(baseline, search.found.path.name)
+        with held(self.device, self.selection, wait=self.wait) as clock_hz:
+            result = self._measured(baseline, search.found.path.name, clock_hz)
         return replace(result, report=replace(result.report, measured_s=time.monotonic() - began_s))
 
-    def _measured(self, baseline: Baseline, source: str) -> CheckResult:
+    def _measured(self, baseline: Baseline, source: str, clock_hz: float | None) -> CheckResult:
         """Measure stage by stage until nothing more needs to be measured; confirm a regression."""
         plans = baseline_plans(baseline, self.device.gpu)
         judged = partial(judge, baseline=baseline, policy=self.policy, baseline_source=source)
-        session = Session(self.device, self.selection, plans, self.listener)
+        opened = partial(Session, self.device, self.selection, plans, self.listener, locked_clock_hz=clock_hz)
+        session = opened()
         report, run = self._staged(session, judged)
         if not needs_confirmation(report):
             return CheckResult(report=shown(report, run), run=run)
-        again = self._confirmation(plans, report, run)
+        again = self._confirmation(opened(first_index=len(run.launches)), report, run)
         report = judged(candidate=run, created_utc=_now_utc(), confirmation=again, first=report)
         return CheckResult(report=shown(report, again), run=run, confirmation=again)
 
@@ -103,7 +104,7 @@ class Check:
         session.measure_to(launches)
         return judged(candidate=session.run(), created_utc=_now_utc(), look=look), session.run()
 
-    def _confirmation(self, plans: Mapping[str, CasePlan], report: Report, run: Run) -> Run:
+    def _confirmation(self, session: Session, report: Report, run: Run) -> Run:
         """Measure a regression again after a rest: in the same session it would only repeat what made it.
 
         Raises:
@@ -118,7 +119,6 @@ class Check:
                     f" {self.policy.launches} fresh launches"
                 )
                 _rest(self.policy.confirmation_pause_s, self.pause)
-            session = Session(self.device, self.selection, plans, self.listener, first_index=len(run.launches))
             session.measure_to(self.policy.launches)
         except InterruptedRunError as error:
             raise InterruptedRunError(run) from error

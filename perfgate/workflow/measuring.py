@@ -1,10 +1,11 @@
 """A session: launches on one device, turned into a run document; grows, so that a check can stop early."""
 
+import contextlib
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,9 +13,12 @@ from pathlib import Path
 from perfgate import __version__
 from perfgate.core.codec import encode
 from perfgate.core.device import Device, DeviceKind
+from perfgate.core.gpu import Environment
 from perfgate.core.plan import METHOD, CasePlan
 from perfgate.core.run import CaseInfo, Health, Injection, Run
 from perfgate.core.selection import matching, near_names
+from perfgate.core.summary import median_or_none
+from perfgate.core.units import clock_text
 from perfgate.errors import ConfigurationError, ExitCode, LaunchError, OutputError, PerfgateError, WrongOutputError
 from perfgate.measure.attempt import Limits
 from perfgate.measure.child import start_child
@@ -25,6 +29,8 @@ from perfgate.measure.supervisor import LaunchOutcome, Lessons, SessionInterrupt
 from perfgate.workflow.listener import Listener
 from perfgate.workflow.repository import commit_of
 
+# A locked clock is held when the device's own counters read it within this (1495 for 1500 MHz is held).
+LOCK_TOLERANCE = 0.01
 # Foreign processes are looked for at most this often: the list costs the driver a millisecond.
 _LOOK_FOR_PROCESSES_S = 1.0
 
@@ -42,6 +48,8 @@ class Selection:
         inject: rehearsals, as written.
         seed: of the order of cases and of a recording's draws.
         settings: numbers of the measuring loop that differ from its defaults.
+        lock_clocks: whether the SM clock is locked while it is measured.
+        clock_mhz: at which clock; None for a default.
     """
 
     suite: str = "default"
@@ -49,6 +57,8 @@ class Selection:
     inject: tuple[str, ...] = ()
     seed: int = 0
     settings: Mapping[str, float] = field(default_factory=dict)
+    lock_clocks: bool = False
+    clock_mhz: int | None = None
 
 
 class InterruptedRunError(PerfgateError):
@@ -83,7 +93,9 @@ class Session:
         listener: Listener,
         *,
         first_index: int = 0,
+        locked_clock_hz: float | None = None,
     ) -> None:
+        self._locked_clock_hz = locked_clock_hz
         self._device = device
         self._selection = selection
         self._listener = listener
@@ -136,7 +148,7 @@ class Session:
             suite_name=self._selection.suite,
             suite_sha256=self._suite_sha256,
             gpu=self._device.gpu,
-            environment=replace(self._device.environment, commit=commit, dirty=dirty),
+            environment=self._clocked(replace(self._device.environment, commit=commit, dirty=dirty)),
             cases={case_id: self._described(case_id) for case_id in self._infos},
             launches=tuple(outcome.launch for outcome in self._outcomes),
             injected=tuple(self._effective(injection) for injection in self._injections),
@@ -145,6 +157,23 @@ class Session:
             health_after=replace(self._after, foreign_processes=foreign) if self._after else None,
             absent=self._absent,
         )
+
+    def _clocked(self, environment: Environment) -> Environment:
+        """Say at which clock it was locked, once the device's own counters have confirmed it."""
+        if self._locked_clock_hz is None:
+            return environment
+        locked = clock_text(self._locked_clock_hz)
+        measured_hz = median_or_none(
+            block.sm_clock_hz
+            for outcome in self._outcomes
+            for case in outcome.launch.cases.values()
+            for block in case.valid_blocks
+        )
+        if measured_hz is None:
+            return replace(environment, clock_policy=f"locked at {locked}, not confirmed")
+        if abs(measured_hz / self._locked_clock_hz - 1) > LOCK_TOLERANCE:
+            return replace(environment, clock_policy=f"locked at {locked}, ran at {clock_text(measured_hz)}")
+        return replace(environment, clock_policy=f"locked at {locked}", nvml_tier=2)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -229,6 +258,22 @@ class Session:
         raise LaunchError(f"no launch measured anything: {reasons[0] if reasons else 'no case was left'}")
 
 
+@contextlib.contextmanager
+def held(device: Device, selection: Selection, *, wait: bool) -> Iterator[float | None]:
+    """Hold a device's lock, and its clock where that is asked for; give the locked clock [Hz].
+
+    Raises:
+        DeviceBusyError: another perfgate holds it and ``wait`` is false.
+        ConfigurationError, DeviceError: the clock cannot be locked.
+    """
+    with device.lock(wait=wait):
+        if not selection.lock_clocks:
+            yield None
+            return
+        with device.locked_clocks(selection.clock_mhz) as clock_hz:
+            yield clock_hz
+
+
 def measured(
     device: Device,
     selection: Selection,
@@ -239,8 +284,8 @@ def measured(
     plans: Mapping[str, CasePlan] | None = None,
 ) -> Run:
     """Measure a device under its lock, by the plans of its baseline where there are any; raises like ``Session``."""
-    with device.lock(wait=wait):
-        session = Session(device, selection, plans or {}, listener)
+    with held(device, selection, wait=wait) as clock_hz:
+        session = Session(device, selection, plans or {}, listener, locked_clock_hz=clock_hz)
         session.measure_to(launches)
     return session.run()
 

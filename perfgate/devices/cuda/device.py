@@ -8,6 +8,7 @@ from pathlib import Path
 from perfgate.core.device import DeviceKind
 from perfgate.core.gpu import Environment, Gpu
 from perfgate.core.run import Health
+from perfgate.devices.cuda.clocks import lockable_clock_mhz, locked_clocks
 from perfgate.devices.cuda.compiler import found_compiler
 from perfgate.devices.cuda.driver import device_uuid, found_device
 from perfgate.devices.cuda.identity import identified_gpu, surrounding_environment
@@ -70,11 +71,18 @@ class CudaDevice:
         return (*names, *(["a process that started during the session"] * max(0, appeared)))
 
     @contextlib.contextmanager
+    def locked_clocks(self, asked_mhz: int | None) -> Iterator[float]:
+        """See core.device.Device."""
+        clock_mhz = lockable_clock_mhz(self._nvml, asked_mhz)
+        with locked_clocks(self._nvml, clock_mhz, self._file("clocks")):
+            yield clock_mhz * 1e6
+
+    @contextlib.contextmanager
     def lock(self, *, wait: bool) -> Iterator[None]:
         """See core.device.Device."""
         from filelock import FileLock, Timeout
 
-        path = Path(tempfile.gettempdir()) / f"perfgate-{self._gpu.chip or self._index}.lock"
+        path = self._file("lock")
         with contextlib.suppress(OSError):  # another user's file: may be locked, not be created
             path.touch(mode=0o666)
         lock = FileLock(path, timeout=-1 if wait else 0, mode=0o666)
@@ -90,6 +98,10 @@ class CudaDevice:
             yield
         finally:
             lock.release()
+
+    def _file(self, kind: str) -> Path:
+        """A file that all processes of this machine agree on for this chip."""
+        return Path(tempfile.gettempdir()) / f"perfgate-{self._gpu.chip or self._index}.{kind}"
 
 
 def _compiler_name() -> str | None:

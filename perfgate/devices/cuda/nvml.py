@@ -6,13 +6,11 @@ no NVML; tier 1: readable; tier 2: clocks locked by us and confirmed.
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 from perfgate.core.device import Telemetry
 from perfgate.core.run import Health
-
-T = TypeVar("T")
 
 # NVML_FI_DEV_CLOCKS_EVENT_REASON_*: cumulative nanoseconds (field 74 grew by 7.05e9 in 7.1 s of a capped GEMM).
 _CLOCK_EVENT_FIELDS = {
@@ -81,6 +79,16 @@ class Nvml:
         except Exception:
             return None
         return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+    def change(self, name: str, *args: Any) -> str | None:
+        """Call ``nvmlDevice<name>``, which changes the GPU; return why it failed, None when it did not."""
+        if self._handle is None:
+            return self.note or "NVML is not open"
+        try:
+            getattr(self._library, f"nvmlDevice{name}")(self._handle, *args)
+        except Exception as error:  # the message of the library says which: no permission, not supported
+            return str(error)
+        return None
 
     def constant(self, name: str) -> Any:
         """Return a constant of the library, None where this version lacks it."""
@@ -190,8 +198,3 @@ def _scaled(value: Any, factor: float) -> float | None:
 def _virtualization(mode: Any) -> str | None:
     names = {0: "none", 1: "passthrough", 2: "vgpu", 3: "host-vgpu", 4: "host-vsga"}
     return None if mode is None else names.get(int(mode), str(mode))
-
-
-def first_known(*readings: Callable[[], T | None]) -> T | None:
-    """Return the first reading that is not None."""
-    return next((value for reading in readings if (value := reading()) is not None), None)

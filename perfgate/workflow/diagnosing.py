@@ -1,0 +1,53 @@
+"""``doctor``: what of this machine works for perfgate, and what to do about the rest."""
+
+import platform
+import sys
+
+from perfgate.core.finding import Condition, Finding
+from perfgate.errors import PerfgateError
+from perfgate.resources import cache_folder
+from perfgate.workflow.devices import recording, recordings_folder
+
+
+def findings(selector: str) -> tuple[Finding, ...]:
+    """Look at Python, the recorded device and the CUDA device that a selector names (``auto``, ``cuda:N``)."""
+    from perfgate.devices.cuda.diagnosis import cuda_findings
+    from perfgate.suite import built_in_suite
+
+    _, _, rest = selector.partition(":")
+    return (
+        _python(),
+        _recordings(),
+        *cuda_findings(rest, cache_folder(), lambda gpu: built_in_suite("default", gpu)),
+    )
+
+
+def _python() -> Finding:
+    version = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    if sys.platform == "linux":
+        return Finding(name="Python", condition=Condition.WORKS, result=version)
+    return Finding(
+        name="Python",
+        condition=Condition.LIMITED,
+        result=version,
+        consequence="GPUs are measured on Linux only; the recorded device and comparing work everywhere",
+    )
+
+
+def _recordings() -> Finding:
+    try:
+        found = recording(recordings_folder())
+    except PerfgateError as error:
+        return Finding(
+            name="recorded device",
+            condition=Condition.BROKEN,
+            result=error.message,
+            consequence="--device recorded does not work",
+            remedy="reinstall perfgate",
+        )
+    gpu = found.runs[0].gpu
+    return Finding(
+        name="recorded device",
+        condition=Condition.WORKS,
+        result=f"{len(found.launches)} launches of {len(found.cases)} cases on {gpu.name}",
+    )
