@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from perfgate.core.caveat import Caveat
+from perfgate.core.margin import is_supported
 from perfgate.core.policy import Acceptance, Policy
 from perfgate.core.report import CaseResult, Report
 from perfgate.core.selection import is_match
@@ -75,6 +76,8 @@ def check_verdict(cases: Sequence[CaseResult], policy: Policy) -> CheckVerdict:
     if CaseVerdict.NOT_COMPARABLE in found:
         return CheckVerdict.NOT_COMPARABLE
     if not found - {CaseVerdict.NEW, CaseVerdict.MISSING}:
+        if any(case.margin is not None and not is_supported(case.margin) for case in cases):
+            return CheckVerdict.INCONCLUSIVE  # what was to be judged is too noisy to be
         return CheckVerdict.NO_BASELINE if CaseVerdict.NEW in found else CheckVerdict.INVALID
     if CaseVerdict.SUSPECTED in found:
         return CheckVerdict.SUSPECTED
@@ -201,6 +204,8 @@ def _summary(report: Report) -> str:
             return f"{_are(len(found))} probably slower beyond the margin, but that is not proven: {_changed(found)}."
         case CheckVerdict.INCONCLUSIVE:
             found = _count(family, CaseVerdict.INCONCLUSIVE)
+            if not found:
+                return "No case can be judged: sessions of unchanged code differ by more than a gate may allow."
             return f"{_are(len(found))} neither proven slower nor proven unchanged: {_changed(found)}."
         case CheckVerdict.INVALID:
             return _invalid_summary(report, family)

@@ -152,7 +152,7 @@ def _confirmed(first: Report, baseline: Baseline, run: Run, policy: Policy, crea
 
 def _joined(before: CaseResult, fresh: CaseResult | None) -> CaseResult:
     """Return the result of an accused case: the effect is the confirmation's, the first one stays beside it."""
-    if fresh is None or fresh.verdict is CaseVerdict.INVALID:
+    if fresh is None or fresh.change is None or fresh.verdict is CaseVerdict.INVALID:
         reason = fresh.reason if fresh is not None and fresh.reason else "the confirmation did not measure it"
         return replace(
             before,

@@ -17,7 +17,6 @@ from perfgate.core.device import DeviceKind
 from perfgate.core.gpu import unknown_identity_fields
 from perfgate.core.margin import SessionLevels, margin_defaults, pooled
 from perfgate.core.plan import CasePlan
-from perfgate.core.policy import MarginDefaults
 from perfgate.core.run import Run
 from perfgate.core.selection import is_match
 from perfgate.core.summary import median_or_none
@@ -75,7 +74,7 @@ def reference(case_id: str, run: Run, baseline: Baseline) -> Reference | NoRefer
     if not usable:
         new = NoReference(reason="the baseline has no such case", is_new=True)
         return NoReference(reason=reason) if reason else new
-    usable = _current(usable, margin_defaults(case_id))
+    usable = _current(usable, margin_defaults(case_id).same_chip)
     own = [pair for pair in usable if _is_of_chip(pair[0], run)]
     caveats = [_INJECTED] if waived else []
     same_driver = [pair for pair in own or usable if _driver(pair[0]) == run.environment.driver_version]
@@ -121,29 +120,30 @@ _INJECTED = Caveat(
 )
 
 
-def _current(pairs: list[_Pair], defaults: MarginDefaults) -> list[_Pair]:
+def _current(pairs: list[_Pair], margin: float) -> list[_Pair]:
     """Return each chip's sessions since its last accepted step, in the order of acceptance.
 
-    A step is a session that left the level of those before it by more than chips differ, or by more
-    than the margin together with the kernel's source or machine code: an accepted slowdown or
-    speed-up, after which older sessions describe other code. Less is noise, and widens the margin.
+    A step is a session of another source or machine code that left the level of those before it by
+    more than the margin: an accepted slowdown or speed-up, after which older sessions describe other
+    code. Unchanged code that moves is noise, however far: it stays and widens the margin.
     """
     current: dict[str | None, list[_Pair]] = {}
     for pair in pairs:
         before = current.setdefault(pair[0].chip, [])
-        if before and _is_step(before, pair[1], defaults):
+        if before and _is_step(before, pair[1], margin):
             before.clear()
         before.append(pair)
     kept = {id(session) for own in current.values() for session, _ in own}
     return [pair for pair in pairs if id(pair[0]) in kept]
 
 
-def _is_step(before: list[_Pair], case: SessionCase, defaults: MarginDefaults) -> bool:
+def _is_step(before: list[_Pair], case: SessionCase, margin: float) -> bool:
+    last = before[-1][1]
+    if not (differs(last.source_sha256, case.source_sha256) or differs(last.code_sha256, case.code_sha256)):
+        return False
     _, medians = pooled([logarithms(one.statistics()).tolist() for _, one in before])
     moved = abs(statistics.median(logarithms(case.statistics()).tolist()) - statistics.median(medians))
-    last = before[-1][1]
-    is_other_code = differs(last.source_sha256, case.source_sha256) or differs(last.code_sha256, case.code_sha256)
-    return bool(moved > math.log1p(defaults.same_chip if is_other_code else defaults.cross_chip))
+    return bool(moved > math.log1p(margin))
 
 
 def _is_of_chip(session: BaselineSession, run: Run) -> bool:

@@ -31,9 +31,7 @@ class CheckVerdict(StrEnum):
     INVALID = "invalid"
 
 
-def exit_code(
-    verdict: CheckVerdict, *, suspected_fails: bool = True, inconclusive_fails: bool = False
-) -> ExitCode:
+def exit_code(verdict: CheckVerdict, *, suspected_fails: bool = True, inconclusive_fails: bool = False) -> ExitCode:
     """Return the exit code of a verdict (docs/cli.md)."""
     match verdict:
         case CheckVerdict.PASSED:

@@ -1,1 +1,1 @@
-"""The only room that speaks HTTP."""
+"""GitHub: events, comments, check runs, workflow commands. The only room that imports requests."""

@@ -52,11 +52,11 @@ def cuda_findings(selector: str, cache_folder: Path, make_suite: Callable[..., o
 
 def _device(index: int, uuid: str | None, nvml: Nvml) -> Iterator[Finding]:
     gpu = identified_gpu(index, uuid, nvml)
-    count = driver().Device.count()
+    place = f"device {index} of {driver().Device.count()}"
     yield Finding(
         name="GPU",
         condition=Condition.WORKS,
-        result=f"{gpu.name}, compute capability {gpu.compute_capability}, {gpu.sm_count} SMs, device {index} of {count}",
+        result=f"{gpu.name}, compute capability {gpu.compute_capability}, {gpu.sm_count} SMs, {place}",
     )
     unknown = unknown_identity_fields(gpu)
     if unknown:

@@ -95,6 +95,7 @@ def test_pruned__refuses_to_empty_a_baseline() -> None:
         pruned(make_baseline(), 0)
 
 
+@settings(deadline=None)
 @given(BASELINES)
 def test_baseline_difference__is_nothing_between_equal_baselines(baseline: Baseline) -> None:
     assert not baseline_difference(baseline, baseline)

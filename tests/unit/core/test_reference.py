@@ -165,12 +165,13 @@ def test_reference__an_accepted_slowdown_ends_the_sessions_before_it() -> None:
 
 
 def test_reference__the_same_step_of_unchanged_code_is_noise_and_stays() -> None:
-    result = found(make_baseline(session(2e-3), session(2.001e-3), session(2.016e-3)))
+    result = found(make_baseline(session(2e-3), session(2.001e-3), session(2.2e-3)))
     assert len(result.sessions) == 3
 
 
-def test_reference__a_step_beyond_what_chips_differ_ends_them_whatever_the_source_says() -> None:
-    assert len(found(make_baseline(session(2e-3), session(2.1e-3))).sessions) == 1
+def test_reference__other_code_within_the_margin_is_no_step() -> None:
+    slower = {"code_sha256": "d" * 64}
+    assert len(found(make_baseline(session(2e-3), session(2.001e-3, case=slower))).sessions) == 2
 
 
 def test_reference__says_when_the_baseline_had_not_settled() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from perfgate.core.baseline import Baseline
 from perfgate.core.gpu import Gpu
@@ -34,6 +34,7 @@ def test_baseline_path__is_made_of_name_board_and_partition() -> None:
     assert baseline_path(Path("b"), MIG) == Path("b/nvidia-h200_692-2g520-0282-000_mig-1g.18gb.json")
 
 
+@settings(deadline=None)
 @given(GPUS)
 def test_baseline_path__stays_in_its_folder_whatever_a_driver_calls_a_gpu(gpu: Gpu) -> None:
     path = baseline_path(Path("b"), gpu)

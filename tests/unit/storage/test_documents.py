@@ -5,6 +5,7 @@ import getpass
 import gzip
 import json
 import socket
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,7 @@ from perfgate.storage.documents import (
     write_run,
 )
 from tests.factories import ENVIRONMENT, H200, make_baseline, make_run, make_session
+from tests.golden.reports import REPORTS as SITUATIONS
 from tests.unit.storage.strategies import BASELINES, REPORTS, RUNS
 
 COPY = "bandwidth.copy[bytes=4GiB]"
@@ -111,6 +113,7 @@ def test_write_run__gives_equal_bytes_for_equal_runs_when_gzipped(tmp_path: Path
     assert (tmp_path / "one.json.gz").read_bytes() == (tmp_path / "other.json.gz").read_bytes()
 
 
+@pytest.mark.skipif(sys.gettrace() is not None, reason="tracing slows Python code and not the parser in C")
 def test_read_run__is_fast_enough_for_a_full_session(tmp_path: Path) -> None:
     generator = np.random.default_rng(1)
     run = make_run({f"bandwidth.copy[bytes={index}]": [2e-3] * 12 for index in range(20)})
@@ -133,12 +136,17 @@ def test_read_run__is_fast_enough_for_a_full_session(tmp_path: Path) -> None:
     run = dataclasses.replace(run, launches=launches)
     write_run(tmp_path / "run.json", run)
     read_run(tmp_path / "run.json")  # loads jsonschema and the schema
-    durations = []
-    for _ in range(3):
-        begin = time.process_time()
-        assert read_run(tmp_path / "run.json") == run
-        durations.append(time.process_time() - begin)
-    assert min(durations) < 0.5
+    text = (tmp_path / "run.json").read_text()
+    plain_s = min(_cpu_s(lambda: json.loads(text)) for _ in range(5))
+    read_s = min(_cpu_s(lambda: read_run(tmp_path / "run.json")) for _ in range(5))
+    # 0.05 s and 0.25 s on the machine of record; with each sample checked by the schema it is 1.1 s.
+    assert read_s < 10 * plain_s
+
+
+def _cpu_s(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
 
 
 # --- canonical text ------------------------------------------------------------------------------

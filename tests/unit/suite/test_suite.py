@@ -18,7 +18,7 @@ from tests.unit.suite.declarations import signatures
 from tests.unit.suite.fake_toolbox import FakeBuffer, FakeToolbox
 
 NAMES = ("bandwidth.read", "bandwidth.write", "bandwidth.copy", "bandwidth.triad", "gemm.fp32")
-LAUNCHES = ("launch.gap", "launch.submit", "launch.roundtrip")
+LAUNCHES = tuple(f"launch.{one}" for one in ("gap", "graph_node", "graph", "submit", "roundtrip", "event_floor"))
 
 
 def gpus() -> st.SearchStrategy[Gpu]:
