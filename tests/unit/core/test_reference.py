@@ -181,4 +181,6 @@ def test_reference__says_when_the_baseline_had_not_settled() -> None:
 def test_plan_of__is_read_from_the_blocks_where_it_is_not_stated() -> None:
     run = make_run({COPY: [2e-3] * 2}, infos={COPY: make_case_info(plan=None)})
     assert plan_of(COPY, run) == PLAN
+    empty = replace(run.launches[0], cases={})
+    assert plan_of(COPY, replace(run, launches=(empty, run.launches[1]))) == PLAN
     assert plan_of(COPY, replace(run, launches=())) is None
