@@ -197,3 +197,8 @@ def test_update_baseline__loses_no_session_of_threads(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(add, range(12)))
     assert {session.chip for session in read_baseline(path).sessions} == {f"{number:08x}" for number in range(12)}
+
+
+def test_list_baselines__names_a_folder_that_cannot_be_listed(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match="cannot be listed: File name too long"):
+        list_baselines(tmp_path / ("x" * 300))

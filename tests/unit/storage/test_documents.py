@@ -149,6 +149,16 @@ def _cpu_s(work: Callable[[], object]) -> float:
     return time.process_time() - begin
 
 
+@pytest.mark.parametrize("name", sorted(SITUATIONS))
+def test_report__of_every_situation_is_written_unless_its_names_are_hostile(name: str) -> None:
+    report = SITUATIONS[name]()
+    if name == "hostile-names":
+        with pytest.raises(DocumentError, match="does not have the form"):
+            render_report_json(report)
+    else:
+        assert parse_report(render_report_json(report), name) == report
+
+
 # --- canonical text ------------------------------------------------------------------------------
 
 

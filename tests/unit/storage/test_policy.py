@@ -103,6 +103,12 @@ def test_parse_policy__refuses(text: str) -> None:
     assert "the policy perfgate.toml" in str(caught.value)
 
 
+def test_parse_policy__names_the_key_that_the_code_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perfgate.storage.policy.refuse_invalid", lambda *_, **__: None)
+    with pytest.raises(ConfigurationError, match="key launches: expected int, found 'six'"):
+        parse_policy('launches = "six"\nstages = [1]', "perfgate.toml")
+
+
 def test_parse_policy__suggests_the_key_that_was_meant() -> None:
     for wrong, meant in (("alpa", "alpha"), ("margin-floor", "margin_floor"), ("Launches", "launches")):
         with pytest.raises(ConfigurationError) as caught:
