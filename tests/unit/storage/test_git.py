@@ -135,3 +135,14 @@ def test_read_policy_at__refuses_a_large_or_linked_policy(repository: Path) -> N
     git(repository, "commit", "-am", "link")
     with pytest.raises(ConfigurationError, match="symbolic link"):
         read_policy_at(repository, "HEAD")
+
+
+def test_find_baseline_at__says_so_when_the_commit_came_without_its_files(repository: Path) -> None:
+    listing = subprocess.run(
+        ["git", "rev-parse", "HEAD:baselines/h200.json"], cwd=repository, check=True, capture_output=True, text=True
+    )
+    name = listing.stdout.strip()
+    (repository / ".git" / "objects" / name[:2] / name[2:]).unlink()
+    with pytest.raises((ConfigurationError, DocumentError)) as caught:
+        find_baseline_at(repository, "HEAD", FOLDER, H200)
+    assert "fetch the commit with its files" in caught.value.hint

@@ -105,7 +105,7 @@ def test_parse_policy__refuses(text: str) -> None:
 
 def test_parse_policy__names_the_key_that_the_code_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perfgate.storage.policy.refuse_invalid", lambda *_, **__: None)
-    with pytest.raises(ConfigurationError, match="key launches: expected int, found 'six'"):
+    with pytest.raises(ConfigurationError, match="key launches: expected int, found text"):
         parse_policy('launches = "six"\nstages = [1]', "perfgate.toml")
 
 
