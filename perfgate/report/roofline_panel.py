@@ -1,0 +1,137 @@
+"""The log-log panel of the roofline picture: roofs, ridge points, cases. Its words: ``roofline_labels``."""
+
+from typing import TYPE_CHECKING, Any
+
+from perfgate.core.case import MemoryLevel
+from perfgate.core.roofs import RoofKind
+from perfgate.report.figure_style import GRID, INK, MUTED, PAPER, ROOF, case_color
+from perfgate.report.placement import Box, Segment, box_around
+from perfgate.report.roofline_chart import ChartCase, RooflineChart
+from perfgate.report.roofline_labels import (
+    MARK,
+    Canvas,
+    draw_case_labels,
+    draw_compute_labels,
+    draw_memory_labels,
+    draw_ridges,
+    drawn_values,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LINE_STYLES: dict[RoofKind, dict[str, Any]] = {
+    RoofKind.MEASURED: {"linewidth": 1.7, "linestyle": "-", "color": ROOF},
+    RoofKind.THEORETICAL: {"linewidth": 0.9, "linestyle": (0, (5, 3)), "color": MUTED},
+    RoofKind.DATASHEET: {"linewidth": 0.6, "linestyle": "-", "color": MUTED},
+}
+# Shorter than this [points] an arrow from baseline to candidate would not be seen; an arrow of fixed length then
+# says the direction, and the label how much.
+_VISIBLE_ARROW, _FIXED_ARROW = 11.0, 24.0
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def draw_roofline(axes: "Axes", renderer: Any, chart: RooflineChart, shapes: dict[str, str]) -> int:
+    """Draw the panel; return how many cases found no place for their label."""
+    canvas = Canvas(axes=axes, renderer=renderer)
+    _set_axes(axes, chart)
+    segments = _draw_roofs(canvas, chart)
+    boxes = [box_around(canvas.case_place(case), MARK, MARK) for case in chart.points]
+    for case in chart.points:
+        boxes += _draw_case(canvas, case, shapes[case.family])
+        segments += _draw_headroom(canvas, case)
+    boxes += draw_ridges(canvas, chart)
+    boxes += draw_memory_labels(canvas, chart, boxes)
+    draw_compute_labels(canvas, chart)
+    return draw_case_labels(canvas, chart.points, boxes, segments)
+
+
+def _set_axes(axes: "Axes", chart: RooflineChart) -> None:
+    """Axes reach beyond everything that is drawn: nothing is ever clipped."""
+    places = [case.intensity_flop_per_byte for case in chart.points] + [ridge.flop_per_byte for ridge in chart.ridges]
+    intensities = [place for place in places if place]
+    rates = [rate for case in chart.points for rate in (case.rate_per_s, case.baseline_rate_per_s) if rate]
+    rates += [value for roof in chart.compute for _, value in drawn_values(roof)]
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlim=(min(intensities, default=0.1) / 3, max(intensities, default=1e3) * 6),
+        ylim=(min(rates, default=1e9) / 6, max(rates, default=1e12) * 4),
+    )
+    axes.set_xlabel("arithmetic intensity of the declared work  [FLOP/byte]", color=INK, fontsize=9)
+    axes.set_ylabel("rate  [FLOP/s]", color=INK, fontsize=9)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_major_formatter(lambda value, _: _power_text(value))
+    axes.grid(visible=True, which="major", color=GRID, linewidth=0.7)
+    axes.grid(visible=True, which="minor", color=GRID, linewidth=0.25)
+    axes.set_axisbelow(True)
+    axes.tick_params(which="both", colors=MUTED, labelsize=8, length=3)
+    for spine in axes.spines.values():
+        spine.set_color(MUTED)
+
+
+def _power_text(value: float) -> str:
+    factor, prefix = next(((factor, prefix) for factor, prefix in _PREFIXES if value >= factor * 0.999), (1.0, ""))
+    return f"{value / factor:g} {prefix}".strip()
+
+
+def _draw_roofs(canvas: Canvas, chart: RooflineChart) -> list[Segment]:
+    """Draw all roofs; return their lines, which labels keep clear of."""
+    low_x, high_x = canvas.axes.get_xlim()
+    lines = []
+    for roof in chart.memory:
+        for kind, rate in drawn_values(roof):
+            tops = [value for one in chart.compute for key, value in drawn_values(one) if key is kind]
+            tops = tops or [one.best_per_s for one in chart.compute if one.best_per_s] or [rate * high_x]
+            lines.append(((low_x, rate * low_x), (max(tops) / rate, max(tops)), kind))
+    dram = next((roof for roof in chart.memory if roof.key == MemoryLevel.DRAM), None)
+    for roof in chart.compute:
+        for kind, rate in drawn_values(roof):
+            memory = None if dram is None else dram.per_s(kind) or dram.best_per_s
+            lines.append(((rate / memory if memory else low_x, rate), (high_x, rate), kind))
+    for (x0, y0), (x1, y1), kind in lines:
+        canvas.axes.plot((x0, x1), (y0, y1), zorder=2, **LINE_STYLES[kind])
+    return [(canvas.place(*start), canvas.place(*end)) for start, end, _ in lines]
+
+
+def _draw_headroom(canvas: Canvas, case: ChartCase) -> list[Segment]:
+    """Draw a thin line from a case up to the roof that bounds it: its length is what could be won."""
+    if not (case.of_measured and case.rate_per_s and case.intensity_flop_per_byte):
+        return []
+    top = case.rate_per_s / case.of_measured
+    start, end = canvas.case_place(case), canvas.place(case.intensity_flop_per_byte, top)
+    if end[1] - start[1] < 2 * MARK:
+        return []
+    color = case_color(case.verdict)
+    canvas.axes.plot(
+        (case.intensity_flop_per_byte,) * 2, (case.rate_per_s, top), color=color, linewidth=0.7, alpha=0.7, zorder=3
+    )
+    return [(start, end)]
+
+
+def _draw_case(canvas: Canvas, case: ChartCase, shape: str) -> list[Box]:
+    """Draw a case, its interval and its move from the baseline; return the room that the move takes."""
+    axes, color = canvas.axes, case_color(case.verdict)
+    x, y = case.intensity_flop_per_byte or 0.0, case.rate_per_s or 0.0
+    if case.low_s and case.high_s:
+        # A small interval hides behind the marker; a large one must be seen.
+        axes.plot((x, x), (case.amount / case.high_s, case.amount / case.low_s), color=color, linewidth=1.4, zorder=5)
+    axes.plot(
+        [x], [y], marker=shape, markersize=8, color=color, markeredgecolor=PAPER, markeredgewidth=0.8, zorder=6,
+        linestyle="none",
+    )  # fmt: skip
+    before = case.baseline_rate_per_s
+    if before is None or not case.is_moved:
+        return []
+    (left, here), (_, there) = canvas.place(x, y), canvas.place(x, before)
+    to_scale = abs(here - there) >= _VISIBLE_ARROW
+    if to_scale:
+        axes.plot([x], [before], marker=shape, markersize=8, markerfacecolor="none", markeredgecolor=color, zorder=5)
+    else:
+        there = here + (_FIXED_ARROW if before > y else -_FIXED_ARROW)
+    axes.annotate(
+        "", (left, here), xytext=(left, there), xycoords="figure points", textcoords="figure points", zorder=7,
+        arrowprops={"arrowstyle": "-|>", "color": color, "linewidth": 1.5, "shrinkA": 4 * to_scale, "shrinkB": 4},
+    )  # fmt: skip
+    low, high = sorted((here, there))
+    return [Box(left=left - MARK, bottom=low - MARK, right=left + MARK, top=high + MARK)]
