@@ -1,0 +1,95 @@
+"""What tests of whole commands share: a recording of an H200, its baseline, and a way to call perfgate."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from perfgate.cli.main import run as run_command
+from perfgate.core.run import Run
+from perfgate.storage.documents import read_run
+
+# One run of six launches on one H200, as `perfgate run` wrote it.
+RECORDING = Path(__file__).parent.parent / "data" / "h200-run.json.gz"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Ending]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is the current one; nothing of the environment decides how results are shown."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "TERM", "GITHUB_ACTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def perfgate(workplace: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Calls the command line in this process, in ``workplace``; its launches are processes of their own."""
+
+    def call(*arguments: object) -> Ending:
+        capsys.readouterr()
+        code = run_command([str(one) for one in arguments])
+        shown = capsys.readouterr()
+        return Ending(code=code, out=shown.out, err=shown.err)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def recording() -> Path:
+    return RECORDING
+
+
+@pytest.fixture(scope="session")
+def device() -> str:
+    return f"recorded:{RECORDING}"
+
+
+@pytest.fixture(scope="session")
+def recorded_run() -> Run:
+    return read_run(RECORDING)
+
+
+@pytest.fixture(scope="session")
+def baselines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the baseline of the recording, of twelve launches; made once for all test processes.
+
+    Tests read it; who changes a baseline makes a copy.
+    """
+    shared = tmp_path_factory.getbasetemp().parent
+    folder = shared / "h200-baselines"
+    with FileLock(shared / "h200-baselines.lock"):
+        if not folder.exists():
+            made = shared / "h200-baselines-in-the-making"
+            arguments = ["baseline", "update", "--device", f"recorded:{RECORDING}", "--seed", "12"]
+            assert run_command([*arguments, "--baseline", str(made), "--reason", "first session", "--quiet"]) == 0
+            made.rename(folder)
+    return folder
+
+
+def started_command(
+    *arguments: object,
+    cwd: Path,
+    environment: Mapping[str, str],
+    stdout: int = subprocess.PIPE,
+    stderr: int = subprocess.PIPE,
+) -> "subprocess.Popen[str]":
+    """Start ``python -m perfgate`` as a process of its own."""
+    command = [sys.executable, "-m", "perfgate", *(str(one) for one in arguments)]
+    return subprocess.Popen(command, cwd=cwd, env=dict(environment), stdout=stdout, stderr=stderr, text=True)
