@@ -23,7 +23,7 @@ from perfgate.devices.cuda.compiler import found_compiler
 from perfgate.devices.cuda.driver import driver, primary_context
 from perfgate.resources import resource_folder
 
-BYTES_OVER_ARRAY = {"read": 1, "write": 1, "copy": 2, "copy_bulk": 2, "triad": 3}
+BYTES_OVER_ARRAY = {"read": 1, "write": 1, "copy": 2, "triad": 3}
 VECTOR_BYTES = 16
 EXECUTIONS = 12
 FINALISTS = 6
@@ -97,22 +97,18 @@ class Bench:
             "read": (["P", "P", np.uint64], (a, self._partials, vectors)),
             "write": (["P", np.uint32, np.uint64], (c, 1, vectors)),
             "copy": (["P", "P", np.uint64], (a, c, vectors)),
-            "copy_bulk": (["P", "P", np.uint64], (a, c, vectors)),
             "triad": (["P", "P", "P", np.float32, np.uint64], (a, b, c, 0.75, vectors)),
         }[variant.kernel]
         function = self._modules[variant.options].get_function(f"bandwidth_{variant.kernel}").prepare(types)
         tiles = -(-vectors // (variant.block * variant.unroll))
         resident = self._sms * (2048 // variant.block) * variant.waves
         grid = (min(tiles, resident) if variant.waves else tiles, 1)
-        block = (32 if variant.kernel == "copy_bulk" else variant.block, 1, 1)
+        block = (variant.block, 1, 1)
         return lambda: function.prepared_async_call(grid, block, self._stream, *values)
 
 
 def shapes(kernel: str) -> list[Variant]:
     """Every block size, unrolling and grid with two pairs of hints."""
-    if kernel == "copy_bulk":
-        sizes = [(256, unroll) for unroll in (1, 2, 3, 4, 6, 8)]
-        return [Variant(kernel=kernel, block=b, unroll=u, load=1, store=1, waves=0) for b, u in sizes]
     grid = itertools.product((128, 256, 512, 1024), (1, 2, 4, 8), ((0, 0), (1, 1)), (0, 1, 4))
     return [
         Variant(kernel=kernel, block=block, unroll=unroll, load=load, store=store, waves=waves)
@@ -145,11 +141,10 @@ def swept(array_bytes: int) -> list[dict[str, Any]]:
     peak = 2 * device.memory_clock_rate * 1e3 * device.global_memory_bus_width / 8
     print(f"{device.name()}: {peak / 1e9:.0f} GB/s by its attributes", flush=True)
     bench = Bench(array_bytes, device)
-    kernels = [name for name in BYTES_OVER_ARRAY if name != "copy_bulk" or device.compute_capability() >= (9, 0)]
-    bench.compile([variant for kernel in kernels for variant in shapes(kernel)])
-    for kernel in kernels:
+    bench.compile([variant for kernel in BYTES_OVER_ARRAY for variant in shapes(kernel)])
+    for kernel in BYTES_OVER_ARRAY:
         best = [variant for _, variant in ranked(bench, shapes(kernel), 1)[:FINALISTS]]
-        hinted = best if kernel == "copy_bulk" else [one for variant in best for one in hints(variant)]
+        hinted = [one for variant in best for one in hints(variant)]
         finalists = [variant for _, variant in ranked(bench, hinted, 1)[: 2 * FINALISTS]]
         for value, variant in ranked(bench, finalists, ROUNDS):
             print(f"{value / 1e9:7.1f} GB/s {value / peak:6.4f}  {variant}", flush=True)
