@@ -11,6 +11,7 @@ from perfgate.core.units import percent_text
 from perfgate.report import sentences
 from perfgate.report.banner import add_banner
 from perfgate.report.layout import Column, Line, Page
+from perfgate.report.rows import margin_text as relative_margin_text
 from perfgate.report.rows import rate_of, time_of
 
 _SESSION_COLUMNS = (
@@ -121,7 +122,7 @@ def margin_text(margin: CalibratedMargin | None) -> str:
     if margin is None:
         return ""
     where = "this chip" if margin.same_chip else "other chips"
-    return f"{percent_text(margin.relative, decimals=1)}, {where}"
+    return f"{relative_margin_text(margin.relative)}, {where}"
 
 
 def provenance_notes(session: BaselineSession) -> Iterator[str]:
@@ -167,7 +168,7 @@ def _case_line(case_id: str, baseline: Baseline) -> Line:
             str(len(cases)),
             percent_text(between) if between is not None else "",
             percent_text(within) if within is not None else "",
-            percent_text(margin.relative, decimals=1) if margin else "",
+            relative_margin_text(margin.relative) if margin else "",
         ),
         style="" if newest.gated else "dim",
     )

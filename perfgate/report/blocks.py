@@ -13,7 +13,7 @@ _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 def data(text: str, *, most: int = _LONGEST_TEXT) -> str:
     """Return data as plain text of at most ``most`` signs."""
-    return escaped(text if len(text) <= most else f"{text[: most - 1]}…")
+    return escaped(text if len(text) <= most else f"{text[: most - 1]}…").replace(" %", f"{_NO_BREAK}%")
 
 
 def name(text: str) -> str:
@@ -32,12 +32,12 @@ def unbroken(text: str) -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of cells that are Markdown already; "" without rows."""
-    lines = [f"| {' | '.join(cells)} |" for cells in rows]
-    if not lines:
-        return ""
-    rule = "".join("---:|" if heading in _NUMBERS else "---|" for heading in headings)
-    return "\n".join((f"| {' | '.join(headings)} |", f"|{rule}", *lines))
+    """Return a table of cells that are Markdown already, without columns that are empty; "" without rows."""
+    filled = list(rows)
+    shown = [i for i in range(len(headings)) if i == 0 or any(cells[i] for cells in filled)]
+    rule = "".join("---:|" if headings[i] in _NUMBERS else "---|" for i in shown)
+    lines = [f"| {' | '.join(cells[i] for i in shown)} |" for cells in (headings, *filled)]
+    return "\n".join((lines[0], f"|{rule}", *lines[1:])) if filled else ""
 
 
 def pairs(heading: str, named: Iterable[tuple[str, str]]) -> str:

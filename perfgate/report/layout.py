@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MINIMUM_WIDTH = 60
 _GAP = "  "
+# Stands for the space before a percent sign while lines are broken; ``printable`` lets no other one in.
+_GLUE = "\ue000"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,10 +149,12 @@ class Page:
 
         body = Text()
         for text, style in spans:
-            body.append(self.safe(text), style=style)
+            body.append(self.safe(text).replace(" %", f"{_GLUE}%"), style=style)
         prefixes = [Text.assemble(first), Text.assemble(rest)]
         room = self.width - max(len(prefix) for prefix in prefixes)
         lines = body.wrap(self._console, room, overflow="fold")
+        for line in lines:
+            line.plain = line.plain.replace(_GLUE, " ")
         return [prefixes[min(index, 1)].copy().append_text(line) for index, line in enumerate(lines)]
 
     def _print(self, lines: Sequence["Text"]) -> None:

@@ -150,17 +150,19 @@ def _next_step(report: Report) -> str:
 
 
 def _moved(rows: Sequence[Row]) -> str:
-    return blocks.table(
+    table = blocks.table(
         ("case", "baseline", "now", "change", "margin", "cause"),
         (
             (
                 f"{blocks.name(row.id)}<br>{_verdict_of(row)}",
                 *_measured(row),
-                "<br>".join(blocks.data(note) for note in (*row.notes, row.confirmation) if note),
+                "<br>".join(blocks.data(one) for one in (*row.causes, *row.reasons, row.confirmation) if one),
             )
             for row in rows
         ),
     )
+    doubts = "\n".join(f"- {blocks.name(row.id)}: {blocks.data(doubt)}" for row in rows for doubt in row.doubts)
+    return "\n\n".join(filter(None, (table, doubts)))
 
 
 def _verdict_of(row: Row) -> str:

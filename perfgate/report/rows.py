@@ -49,7 +49,9 @@ class Row:
         intensity, of_roof, bound: place on the roofline: ``"1365"``, ``"96 % BF16"``, ``"compute"``.
         was: ``"was 188.5 µs, 729 TFLOP/s"`` for a case that moved.
         confirmation: whether fresh launches confirmed it.
-        notes: further lines that belong under the row.
+        causes: what may explain the change.
+        reasons: why there is this verdict or none, and who accepted it.
+        doubts: caveats, and what else a reader should know before believing the numbers.
     """
 
     result: CaseResult
@@ -69,12 +71,19 @@ class Row:
     bound: str
     was: str
     confirmation: str
-    notes: tuple[str, ...]
+    causes: tuple[str, ...]
+    reasons: tuple[str, ...]
+    doubts: tuple[str, ...]
 
     @property
     def change_with_interval(self) -> str:
         """The change and its interval: ``"+3.40 % (+3.20 to +3.60)"``."""
         return f"{self.change} ({self.interval})" if self.interval else self.change
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Causes, reasons and doubts, each said in full."""
+        return (*(f"cause: {cause}" for cause in self.causes), *self.reasons, *self.doubts)
 
     @property
     def margin_with_source(self) -> str:
@@ -96,14 +105,16 @@ def row(result: CaseResult) -> Row:
         change=change_text(result.change),
         half_width=half_width_text(result.change),
         interval=interval_text(result.change),
-        margin=percent_text(result.margin.relative, decimals=1) if result.margin else "",
+        margin=margin_text(result.margin.relative) if result.margin else "",
         margin_source=_MARGIN_SOURCES[result.margin.source] if result.margin else "",
         intensity=_intensity(position.intensity_flop_per_byte if position else None),
         of_roof=_of_roof(result),
         bound=position.bound.value if position and position.bound else "",
         was=_was(result),
         confirmation=_confirmation(result),
-        notes=_notes(result),
+        causes=tuple(cause.message for cause in result.causes),
+        reasons=_reasons(result),
+        doubts=_doubts(result),
     )
 
 
@@ -122,6 +133,12 @@ def change_text(change: Estimate | None) -> str:
     if change is None:
         return ""
     return percent_text(change.value, signed=True, decimals=2 if abs(change.value) < 0.1 else 1)
+
+
+def margin_text(relative: float) -> str:
+    """Render a margin: ``"0.5 %"``, with a second decimal where it has one, since changes are shown with two."""
+    hundredths = round(relative * 10_000)
+    return percent_text(relative, decimals=2 if hundredths % 10 else 1)
 
 
 def half_width_text(change: Estimate | None) -> str:
@@ -189,18 +206,17 @@ def _confirmation(result: CaseResult) -> str:
     return "confirmed by fresh launches" if result.confirmed else "not confirmed by fresh launches"
 
 
-def _notes(result: CaseResult) -> tuple[str, ...]:
-    notes = [f"cause: {cause.message}" for cause in result.causes]
-    if result.accepted:
-        notes.append(f"accepted: {result.accepted}")
-    if result.reason:
-        notes.append(result.reason)
-    if other := _change_oftime_of(result):
-        notes.append(other)
-    return (*notes, *(f"{caveat.message} {caveat.remedy}".strip() for caveat in result.caveats))
+def _reasons(result: CaseResult) -> tuple[str, ...]:
+    accepted = f"accepted: {result.accepted}" if result.accepted else ""
+    return tuple(filter(None, (accepted, result.reason)))
 
 
-def _change_oftime_of(result: CaseResult) -> str:
+def _doubts(result: CaseResult) -> tuple[str, ...]:
+    caveats = (f"{caveat.message} {caveat.remedy}".strip() for caveat in result.caveats)
+    return tuple(filter(None, (_change_of_time(result), *caveats)))
+
+
+def _change_of_time(result: CaseResult) -> str:
     """What a case that is judged in cycles did in time, where a reader would see two different numbers."""
     if result.unit is not Unit.CYCLES or not result.baseline_s or result.candidate_s is None:
         return ""

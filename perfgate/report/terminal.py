@@ -127,7 +127,9 @@ def _add_cases(page: Page, report: Report, *, verbose: bool) -> None:
         if group and grouped:
             lines.append(Line(heading=f"{verdict_text(verdict)} ({len(group)})", style=_CASE_STYLES[verdict]))
         listed = group if verbose or verdict not in QUIET_VERDICTS else group[:QUIET_LISTED]
-        lines += [_line(row, columns, grouped=grouped) for row in listed]
+        shared = _shared_notes(group)
+        lines += [_line(row, columns, () if shared else row.notes, grouped=grouped) for row in listed]
+        lines += [Line(heading=f"    all {len(group)}: {note}") for note in shared]
         if folded := group[len(listed) :]:
             lines.append(
                 Line(heading=f"  … and {len(folded)} more {verdict_text(verdict)}{_range(folded)}", style="dim")
@@ -139,7 +141,12 @@ def _add_cases(page: Page, report: Report, *, verbose: bool) -> None:
         page.line(f"  A positive change is slower; intervals at {at} confidence.", "dim")
 
 
-def _line(row: Row, columns: list[_Column], *, grouped: bool) -> Line:
+def _shared_notes(group: list[Row]) -> tuple[str, ...]:
+    """The notes that all rows of a group have, to be said once; empty where they differ."""
+    return group[0].notes if len({row.notes for row in group}) == 1 < len(group) else ()
+
+
+def _line(row: Row, columns: list[_Column], notes: tuple[str, ...], *, grouped: bool) -> Line:
     verdict = row.result.verdict
     style = "" if row.result.gated and verdict is not CaseVerdict.NOT_GATED else "dim"
     shows_baseline = any(one.heading == "baseline" for one in columns)
@@ -149,9 +156,7 @@ def _line(row: Row, columns: list[_Column], *, grouped: bool) -> Line:
         style=style,
         first_style=style if verdict in QUIET_VERDICTS else _CASE_STYLES[verdict],
         last_style=style if grouped else _CASE_STYLES[verdict],
-        notes=((history, "dim"), *((note, style) for note in row.notes))
-        if history
-        else tuple((note, style) for note in row.notes),
+        notes=tuple((note, one) for note, one in ((history, "dim"), *((note, style) for note in notes)) if note),
     )
 
 

@@ -116,8 +116,8 @@ def test_render_baseline_change_markdown__is_the_before_and_after_with_reasons()
     assert text.startswith("### perfgate: baseline of NVIDIA H200 · board 692-2G520-0282-000")
     assert "| session added | chip |" in text
     assert "| first session |" in text
-    assert f"| `{COPY}` | 2.030\u00a0ms | 2.040\u00a0ms | +0.49\u00a0% |  |" in text
-    assert f"| `{READ}` | none | 1.900\u00a0ms |  |  |" in text
+    assert f"| `{COPY}` | 2.030\u00a0ms | 2.040\u00a0ms | +0.49\u00a0% |" in text
+    assert f"| `{READ}` | none | 1.900\u00a0ms |  |" in text
     assert "0.4 %, this chip" in text
     assert text.endswith('<sub><a href="https://ci.example/run/7">run</a></sub>\n')
 

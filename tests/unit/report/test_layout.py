@@ -28,6 +28,14 @@ def test_table__stays_within_the_width(case_id: str, value: str, width: int) -> 
     assert all(cell_len(line) <= width for line in one.text.splitlines())
 
 
+@pytest.mark.parametrize("before", range(60, 90))
+def test_line__never_breaks_before_a_percent_sign(before: int) -> None:
+    one = page(80)
+    one.line("x" * before + " 12.5 % more")
+    assert not any(line.startswith("%") for line in one.text.splitlines())
+    assert "12.5 %" in one.text
+
+
 def test_page__is_laid_out_for_the_least_width_where_the_terminal_is_narrower() -> None:
     one = page(10)
     one.line("word " * 20)

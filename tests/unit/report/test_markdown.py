@@ -170,7 +170,7 @@ def test_render_markdown__never_exceeds_its_limit_and_keeps_the_verdict(situatio
 def test_render_markdown__sheds_sections_in_the_stated_order() -> None:
     report, previous = regressed(), -1
     whole = len(render_markdown(report).encode())
-    for limit_bytes in range(whole, 900, -100):
+    for limit_bytes in range(whole, 700, -25):
         text = render_markdown(report, limit_bytes=limit_bytes)
         note = re.search(r"_Left out to keep this short: (.*)\._", text)
         dropped = note[1].split(", ") if note else []
@@ -219,7 +219,19 @@ def test_render_markdown__shows_accepted_slowdowns_as_what_they_are() -> None:
     text = render_markdown(REPORTS["accepted"]())
     assert text.startswith("### perfgate: regressed on NVIDIA H200, accepted")
     assert "**regressed, accepted**" in text
-    assert "accepted: up to 5 %: FP32 accumulation is worth it" in text
+    assert "accepted: up to 5\u00a0%: FP32 accumulation is worth it" in text
+
+
+def test_render_markdown__lists_doubts_below_the_table_of_what_moved() -> None:
+    doubtful = replace(REGRESSED_GEMM, caveats=(Caveat(code="x", message="The SM clock fell.", remedy="Look."),))
+    text = render_markdown(make_report((doubtful,), CheckVerdict.REGRESSED, "", exit_code=1))
+    assert "\n\n- `gemm.bf16[n=4096]`: The SM clock fell. Look.\n\n" in text
+
+
+def test_render_markdown__leaves_out_columns_that_are_empty() -> None:
+    improved = replace(UNCHANGED[0], verdict=CaseVerdict.IMPROVED)
+    text = render_markdown(make_report((improved,), CheckVerdict.PASSED, ""))
+    assert "| case | baseline | now | change | margin |\n|---|---:|---:|---:|---:|\n" in text
 
 
 def test_render_markdown__emphasises_no_change_of_quiet_cases() -> None:

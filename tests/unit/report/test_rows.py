@@ -13,6 +13,7 @@ from perfgate.report.rows import (
     change_text,
     half_width_text,
     interval_text,
+    margin_text,
     ordered_rows,
     rate_of,
     row,
@@ -71,6 +72,9 @@ def test_row__lists_acceptance_reason_and_caveats_after_causes() -> None:
     )
     assert row(doubted).verdict == "regressed, accepted"
     assert row(doubted).notes[1:] == ("accepted: agreed", "because", "Doubtful. Look.", "Odd.")
+    assert row(doubted).causes == ("same source, other machine code (CUDA toolkit 13.0 to 13.1)",)
+    assert row(doubted).reasons == ("accepted: agreed", "because")
+    assert row(doubted).doubts == ("Doubtful. Look.", "Odd.")
 
 
 @pytest.mark.parametrize(
@@ -89,6 +93,13 @@ def test_row__says_where_a_margin_comes_from(source: MarginSource, text: str) ->
 def test_margin_source__each_has_words() -> None:
     for source in MarginSource:
         assert row(replace(BARE, margin=Margin(relative=0.01, source=source))).margin_source
+
+
+@pytest.mark.parametrize(
+    ("relative", "text"), [(0.005, "0.5 %"), (0.0048, "0.48 %"), (0.1, "10.0 %"), (0.00301, "0.3 %")]
+)
+def test_margin_text__has_the_decimals_that_a_change_is_compared_with(relative: float, text: str) -> None:
+    assert margin_text(relative) == text
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from tests.golden.reports import (
     UNCHANGED,
     hundred_cases,
     make_report,
+    not_comparable,
     passed,
     recorded_and_injected,
     regressed,
@@ -104,6 +105,13 @@ def test_render_terminal__puts_causes_under_the_row() -> None:
     row = next(index for index, line in enumerate(lines) if "gemm.bf16" in line)
     assert lines[row + 1].strip() == "was 188.5 µs, 729 TFLOP/s · confirmed by fresh launches"
     assert lines[row + 2].strip().startswith("cause: same source")
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_render_terminal__says_once_what_holds_for_a_whole_group(width: int) -> None:
+    text = render_terminal(not_comparable(), width=width)
+    assert text.count("the baseline is of another board") == 1
+    assert "    all 2: the baseline is of another board\n" in text
 
 
 def test_render_terminal__dims_what_is_not_gated() -> None:
