@@ -70,7 +70,7 @@ def list_baselines(folder: Path) -> tuple[StoredBaseline, ...]:
         DocumentError: a file ``*.json`` or ``*.json.gz`` in it is no baseline; none is skipped.
     """
     try:
-        names = sorted(path for path in folder.iterdir() if is_baseline_name(path.name))
+        names = sorted(path for path in folder.iterdir() if _is_baseline_name(path.name))
     except FileNotFoundError:
         return ()
     except OSError as error:
@@ -88,7 +88,7 @@ def find_baseline(path_or_folder: Path, gpu: Gpu) -> BaselineSearch:
         candidates = list_baselines(path_or_folder)
     else:
         candidates = (StoredBaseline(path=path_or_folder, baseline=read_baseline(path_or_folder)),)
-    return nearest_baseline(candidates, gpu, path_or_folder)
+    return _searched(candidates, gpu, path_or_folder)
 
 
 def baseline_target(path_or_folder: Path, gpu: Gpu) -> Path:
@@ -125,17 +125,12 @@ def update_baseline(path: Path, change: Callable[[Baseline | None], Baseline]) -
     return parse_baseline(text, str(path))
 
 
-def is_baseline_name(name: str) -> bool:
+def _is_baseline_name(name: str) -> bool:
     """Tell whether a file of a folder of baselines is one by its name; README.md and hidden files are not."""
     return name.endswith(_SUFFIXES) and not name.startswith(".")
 
 
-def nearest_baseline(candidates: Iterable[StoredBaseline], gpu: Gpu, place: Path) -> BaselineSearch:
-    """Choose the baseline of a GPU's identity among candidates, else say which is nearest.
-
-    Raises:
-        DocumentError: two of them are of this GPU.
-    """
+def _searched(candidates: Iterable[StoredBaseline], gpu: Gpu, place: Path) -> BaselineSearch:
     judged = [(identity_differences(one.baseline.gpu, gpu), one) for one in candidates]
     matching = [one for differences, one in judged if not differences]
     if len(matching) > 1:

@@ -1,148 +1,199 @@
-"""Documents as a commit holds them, read from git's objects and never from the work tree.
+"""Files as git recorded them: read from a commit's objects, whatever the working tree holds.
 
-A pull request must not loosen its own gate: its baseline and policy are those of the base. Git is
-asked for objects only: no hook, filter or file of the work tree has a say.
+Every call trusts the repository of its folder for itself only (``safe.directory``; containers run as
+another user than the one who checked out) and runs no hook, pager, prompt or file monitor of it.
 """
 
-import posixpath
+import os
+import re
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from perfgate.core.gpu import Gpu
-from perfgate.core.policy import Policy
 from perfgate.errors import ConfigurationError, DocumentError
-from perfgate.storage.baselines import BaselineSearch, StoredBaseline, is_baseline_name, nearest_baseline
-from perfgate.storage.documents import parse_baseline
-from perfgate.storage.formats import BASELINE
-from perfgate.storage.policy import MAX_BYTES, POLICY_NAME, PROJECT_NAME, chosen_policy, parse_policy
 
-# Reading a few objects takes milliseconds; a partial clone may have to fetch them first.
-_TIMEOUT_S = 120.0
-_REGULAR_MODES = ("100644", "100755")
+_TIMEOUT_S = 60.0
+_FETCH_TIMEOUT_S = 300.0
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# A folder of baselines holds a file a GPU model; this many would be another folder.
+_MAX_FILES = 1000
+_FILE_MODES = ("100644", "100755")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
-    """A file of a commit: its path relative to the folder that git runs in."""
+class StoredFile:
+    """A file of a commit: its path in the repository, its object and its size."""
 
     path: PurePosixPath
-    mode: str
     object_id: str
     size_bytes: int
 
 
-def commit_at(folder: Path, ref: str) -> str:
-    """Return the hash of the commit that ``ref`` names in the repository around ``folder``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """A git repository with a working tree.
+
+    Attributes:
+        top: folder of the working tree.
+    """
+
+    top: Path
+
+    def commit_id(self, revision: str) -> str | None:
+        """Return the commit that a revision names; None when there is none here."""
+        found = self._read("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        return found.decode().strip() if found else None
+
+    def tree_id(self, commit: str) -> str | None:
+        """Return the tree of a commit; None when it is not here."""
+        found = self._read("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{tree}}")
+        return found.decode().strip() if found else None
+
+    def fetched(self, address: str, revision: str, header: str | None = None) -> str:
+        """Fetch a branch or commit from an address and return its commit.
+
+        Args:
+            address: of the repository; ``origin`` could be the fork that a change comes from.
+            revision: name of a branch, or a commit id.
+            header: HTTP header that authorises it; travels in the environment, never on a command line.
+
+        Raises:
+            ConfigurationError: it cannot be fetched.
+        """
+        wanted = revision if _COMMIT.fullmatch(revision) else f"refs/heads/{revision}"
+        # A destination of its own: FETCH_HEAD is whatever was fetched last by anybody.
+        kept = "refs/perfgate/base"
+        arguments = ("fetch", "--quiet", "--no-tags", "--depth=1", "--no-recurse-submodules", "--end-of-options")
+        finished = self._run((*arguments, address, f"+{wanted}:{kept}"), header=header, timeout_s=_FETCH_TIMEOUT_S)
+        commit = self.commit_id(kept) if finished.returncode == 0 else None
+        if commit is None:
+            told = finished.stderr.decode(errors="replace").strip().splitlines()
+            raise ConfigurationError(
+                f"the base {revision} cannot be fetched: {told[-1] if told else 'git says nothing'}",
+                hint="check out with fetch-depth: 2 (or 0), or let the checkout keep its credentials",
+            )
+        return commit
+
+    def files(self, commit: str, place: PurePosixPath) -> tuple[StoredFile, ...]:
+        """Return the file ``place``, or the files directly inside the folder ``place``, of a commit.
+
+        Raises:
+            DocumentError: one of them is a symbolic link, or they are too many.
+            ConfigurationError: the commit's objects cannot be read.
+        """
+        listed = self._listed(commit, str(place))
+        if len(listed) == 1 and listed[0][1] == "tree":
+            listed = self._listed(commit, f"{place}/") if str(place) != "." else self._listed(commit, ".")
+        files = []
+        for mode, kind, object_id, size, path in listed:
+            if kind == "tree":
+                continue
+            if mode not in _FILE_MODES:
+                raise DocumentError(f"{commit[:12]}:{path}", "is a symbolic link or a submodule, not a file")
+            if not size.isdecimal():  # git says BAD
+                raise _missing(path, object_id)
+            files.append(StoredFile(path=PurePosixPath(path), object_id=object_id, size_bytes=int(size)))
+        if len(files) > _MAX_FILES:
+            raise DocumentError(f"{commit[:12]}:{place}", f"holds more than {_MAX_FILES} files")
+        return tuple(files)
+
+    def content(self, file: StoredFile, max_bytes: int) -> bytes:
+        """Return the content of a file.
+
+        Raises:
+            DocumentError: it is larger than ``max_bytes``.
+            ConfigurationError: the object cannot be read.
+        """
+        if file.size_bytes > max_bytes:
+            raise DocumentError(str(file.path), f"has {file.size_bytes} bytes, more than {max_bytes}")
+        found = self._read("cat-file", "blob", file.object_id)
+        if found is None:
+            raise _missing(str(file.path), file.object_id)
+        return found
+
+    def _listed(self, commit: str, place: str) -> list[tuple[str, str, str, str, str]]:
+        found = self._read("ls-tree", "-z", "-l", "--full-tree", commit, "--", *(() if place == "." else (place,)))
+        if found is None:
+            raise ConfigurationError(f"git cannot read the commit {commit[:12]}", hint="check out with fetch-depth: 2")
+        rows = []
+        for line in found.decode("utf-8", errors="surrogateescape").split("\0"):
+            if line:
+                head, _, path = line.partition("\t")
+                mode, kind, object_id, size = head.split()
+                rows.append((mode, kind, object_id, size, path))
+        return rows
+
+    def _read(self, *arguments: str) -> bytes | None:
+        finished = self._run(arguments)
+        return finished.stdout if finished.returncode == 0 else None
+
+    def _run(
+        self, arguments: Sequence[str], *, header: str | None = None, timeout_s: float = _TIMEOUT_S
+    ) -> "subprocess.CompletedProcess[bytes]":
+        return run_git(self.top, arguments, header=header, timeout_s=timeout_s)
+
+
+def _missing(path: str, object_id: str) -> ConfigurationError:
+    message = f"git cannot read {path} ({object_id[:12]}): the commit came without it"
+    return ConfigurationError(message, hint="check out without a filter, and with fetch-depth: 2")
+
+
+def open_repository(folder: Path) -> Repository:
+    """Open the repository that a folder is part of.
 
     Raises:
-        ConfigurationError: there is no repository, no such commit, or no git.
+        ConfigurationError: it is in none, or git is not installed.
     """
-    found = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-    if found is None or not found.strip():
-        hint = "fetch it first: actions/checkout takes fetch-depth, git takes `git fetch origin BRANCH`"
-        raise ConfigurationError(f"{ref!r} names no commit of the repository in {folder}", hint=hint)
-    return found.decode("ascii").strip()
-
-
-def find_baseline_at(folder: Path, ref: str, path: PurePosixPath, gpu: Gpu) -> BaselineSearch:
-    """Look for a GPU's baseline as a commit has it; ``path``, a file or a folder, is relative to ``folder``.
-
-    Raises:
-        ConfigurationError: the commit cannot be read, or ``path`` leads out of the repository.
-        DocumentError: a baseline of the commit is broken, a symbolic link, or a second one of this GPU.
-    """
-    commit = commit_at(folder, ref)
-    found = []
-    for entry in _entries(folder, commit, path):
-        if entry.path == path or is_baseline_name(entry.path.name):
-            source = f"{commit[:12]}:{entry.path}"
-            data = _content(folder, entry, source, BASELINE.max_bytes)
-            found.append(StoredBaseline(path=Path(entry.path), baseline=parse_baseline(data, source)))
-    return nearest_baseline(found, gpu, Path(path))
-
-
-def read_policy_at(folder: Path, ref: str, path: PurePosixPath | None = None) -> Policy:
-    """Read the policy as a commit has it: of ``path``, else of perfgate.toml or pyproject.toml of ``folder``.
-
-    Raises:
-        ConfigurationError: the commit or the policy cannot be read.
-    """
-    commit = commit_at(folder, ref)
-    if path is not None:
-        data = _policy_text(folder, commit, path)
-        if data is None:
-            raise ConfigurationError(f"{commit[:12]} has no policy {path}", hint="check the policy's name")
-        return parse_policy(data, f"{commit[:12]}:{path}", is_project=path.name == PROJECT_NAME)
-    return chosen_policy(
-        _policy_text(folder, commit, PurePosixPath(POLICY_NAME)),
-        _policy_text(folder, commit, PurePosixPath(PROJECT_NAME)),
-        place=f"{commit[:12]}:",
-    )
-
-
-def _policy_text(folder: Path, commit: str, path: PurePosixPath) -> bytes | None:
-    entry = next((entry for entry in _entries(folder, commit, path) if entry.path == path), None)
-    if entry is None:
-        return None
-    source = f"{commit[:12]}:{path}"
-    try:
-        return _content(folder, entry, source, MAX_BYTES)
-    except DocumentError as error:
-        raise ConfigurationError(f"the policy {source} {error.reason}", hint=error.hint) from None
-
-
-def _entries(folder: Path, commit: str, path: PurePosixPath) -> list[_Entry]:
-    """List the file at a path of a commit, or the files directly in the folder there; empty where nothing is."""
-    plain = posixpath.normpath(str(path))
-    if path.is_absolute() or plain.startswith(".."):
-        raise ConfigurationError(f"{path} is not inside the repository in {folder}", hint="name a relative path")
-    found = _listed(folder, commit, plain)
-    # A folder named without a slash lists itself; with one, what it holds.
-    if not found and _git(folder, "cat-file", "-e", f"{commit}:./{plain}") is not None:
-        found = _listed(folder, commit, f"{plain}/")
-    return found
-
-
-def _listed(folder: Path, commit: str, path: str) -> list[_Entry]:
-    listing = _git(folder, "ls-tree", "-z", "-l", commit, "--", f"./{path}")
-    if listing is None:
-        raise ConfigurationError(f"git cannot list {path} of {commit[:12]}", hint="fetch the commit with its files")
-    found = []
-    for line in listing.split(b"\0")[:-1]:
-        facts, _, name = line.partition(b"\t")
-        mode, kind, object_id, size = facts.decode("ascii").split()
-        if kind == "blob":
-            own = PurePosixPath(name.decode("utf-8", "surrogateescape"))
-            found.append(_Entry(path=own, mode=mode, object_id=object_id, size_bytes=int(size)))
-    return found
-
-
-def _content(folder: Path, entry: _Entry, source: str, max_bytes: int) -> bytes:
-    if entry.mode not in _REGULAR_MODES:
-        raise DocumentError(source, "is a symbolic link", hint="commit the file itself")
-    if entry.size_bytes > max_bytes:
-        raise DocumentError(source, f"is larger than {max_bytes} bytes")
-    content = _git(folder, "cat-file", "blob", entry.object_id)
-    if content is None:
-        raise DocumentError(source, "cannot be read from git", hint="fetch the commit with its files")
-    return content
-
-
-def _git(folder: Path, *arguments: str) -> bytes | None:
-    """Return what git prints; None when it refuses.
-
-    A runner's workspace often belongs to another user than its jobs; that it is the one meant is
-    said for this call only.
-    """
-    command = ["git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false", "--literal-pathspecs", *arguments]
-    try:
-        finished = subprocess.run(
-            command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S, check=False
+    finished = run_git(folder, ("rev-parse", "--show-toplevel"))
+    if finished.returncode != 0:
+        raise ConfigurationError(
+            f"{folder} is in no git repository: {finished.stderr.decode(errors='replace').strip()}",
+            hint="check the repository out first (actions/checkout with fetch-depth: 2)",
         )
-    except FileNotFoundError as error:
-        missing = "git is not installed" if error.filename == "git" else f"{folder} does not exist"
-        raise ConfigurationError(f"the base cannot be read: {missing}", hint="install git") from None
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise ConfigurationError(f"the base cannot be read: {error}", hint="check the repository") from None
-    return finished.stdout if finished.returncode == 0 else None
+    return Repository(top=Path(os.fsdecode(finished.stdout.removesuffix(b"\n"))))
+
+
+def run_git(
+    folder: Path, arguments: Sequence[str], *, header: str | None = None, timeout_s: float = _TIMEOUT_S
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run git in a folder.
+
+    Raises:
+        ConfigurationError: git is not installed, the folder does not exist, or it took too long.
+    """
+    settings = {"safe.directory": "*", "core.fsmonitor": "false", "core.hooksPath": os.devnull}
+    if header is not None:
+        settings["http.extraHeader"] = header
+    command = ["git", "--no-pager", "--literal-pathspecs", *arguments]
+    try:
+        return subprocess.run(
+            command,
+            cwd=folder,
+            env=_environment(settings),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ConfigurationError(f"git {arguments[0]} took longer than {timeout_s:.0f} s") from None
+    except OSError as error:
+        raise ConfigurationError(f"git cannot be run in {folder}: {error.strerror}", hint="install git") from None
+
+
+def _environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment, with settings for this call and without what would lead git elsewhere."""
+    led = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
+    environment = {name: value for name, value in os.environ.items() if name not in led}
+    given = environment.get("GIT_CONFIG_COUNT", "0")
+    count = int(given) if given.isdecimal() else 0
+    for number, (name, value) in enumerate(settings.items(), start=count):
+        environment |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return environment | {
+        "GIT_CONFIG_COUNT": str(count + len(settings)),
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }

@@ -39,24 +39,14 @@ def read_policy(path: Path | None, cwd: Path) -> Policy:
     if path is not None:
         return parse_policy(_read(path), str(path), is_project=path.name == PROJECT_NAME)
     own, project = cwd / POLICY_NAME, cwd / PROJECT_NAME
-    return chosen_policy(
-        _read(own) if own.is_file() else None, _read(project) if project.is_file() else None, place=f"{cwd}/"
-    )
-
-
-def chosen_policy(own: bytes | None, project: bytes | None, place: str) -> Policy:
-    """Parse the one policy of perfgate.toml and pyproject.toml, None where the file is missing.
-
-    ``place`` comes before the files' names in errors. Raises like ``read_policy``.
-    """
-    own_source, project_source = f"{place}{POLICY_NAME}", f"{place}{PROJECT_NAME}"
-    if own is None:
-        return parse_policy(project or b"", project_source, is_project=True)
+    project_text = _read(project) if project.is_file() else b""
+    if not own.is_file():
+        return parse_policy(project_text, str(project), is_project=True)
     # Parsed only when it may matter: another tool's broken pyproject.toml is not ours to report.
-    if project is not None and b"perfgate" in project and _tool_table(_toml(project, project_source)):
-        message = f"both {own_source} and [tool.perfgate] of {project_source} define a policy"
+    if b"perfgate" in project_text and _tool_table(_toml(project_text, str(project))):
+        message = f"both {own} and [tool.perfgate] of {project} define a policy"
         raise ConfigurationError(message, hint="keep one of them")
-    return parse_policy(own, own_source)
+    return parse_policy(_read(own), str(own))
 
 
 def parse_policy(text: bytes | str, source: str, *, is_project: bool = False) -> Policy:
