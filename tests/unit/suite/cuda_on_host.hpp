@@ -34,9 +34,11 @@ namespace host {
 
 constexpr size_t STACK_BYTES = 1 << 16;
 
+// Runs threads one after the other until one of them waits.
 struct Fibre {
     ucontext_t context;
     std::unique_ptr<char[]> stack{new char[STACK_BYTES]};
+    unsigned thread;
     bool finished;
 };
 struct Barrier {
@@ -45,7 +47,8 @@ struct Barrier {
 
 inline ucontext_t scheduler;
 inline std::vector<Fibre> fibres;
-inline unsigned running;
+inline unsigned running, started;
+inline bool backwards;
 inline std::function<void()> body;
 inline Barrier block_barrier, warp_barriers[32];
 
@@ -61,37 +64,53 @@ inline void wait(Barrier& barrier, unsigned threads) {
 }
 
 inline void enter() {
-    body();
+    while (started < blockDim.x) {
+        fibres[running].thread = threadIdx.x = backwards ? blockDim.x - 1 - started : started;
+        ++started;
+        body();
+    }
     fibres[running].finished = true;
     swapcontext(&fibres[running].context, &scheduler);
 }
 
-// Runs all blocks, one after the other. `backwards` visits threads from the last to the first.
-inline void launch(uint3 grid, uint3 block, bool backwards, std::function<void()> kernel) {
+inline void start(Fibre& fibre) {
+    fibre.finished = false;
+    getcontext(&fibre.context);
+    fibre.context.uc_stack.ss_sp = fibre.stack.get();
+    fibre.context.uc_stack.ss_size = STACK_BYTES;
+    fibre.context.uc_link = nullptr;
+    makecontext(&fibre.context, enter, 0);
+    swapcontext(&scheduler, &fibre.context);
+}
+
+inline void run_block() {
+    started = 0;
+    for (running = 0; started < blockDim.x; ++running) {
+        start(fibres[running]);
+    }
+    const unsigned used = running;
+    for (bool waiting = true; waiting;) {
+        waiting = false;
+        for (running = 0; running < used; ++running) {
+            if (!fibres[running].finished) {
+                threadIdx.x = fibres[running].thread;
+                swapcontext(&scheduler, &fibres[running].context);
+                waiting = waiting || !fibres[running].finished;
+            }
+        }
+    }
+}
+
+// Runs all blocks, one after the other; with `from_the_last` so do the threads of each.
+inline void launch(uint3 grid, uint3 block, bool from_the_last, std::function<void()> kernel) {
     gridDim = grid;
     blockDim = block;
+    backwards = from_the_last;
     body = kernel;
     fibres.resize(block.x);
     for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y) {
         for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
-            for (Fibre& fibre : fibres) {
-                fibre.finished = false;
-                getcontext(&fibre.context);
-                fibre.context.uc_stack.ss_sp = fibre.stack.get();
-                fibre.context.uc_stack.ss_size = STACK_BYTES;
-                fibre.context.uc_link = nullptr;
-                makecontext(&fibre.context, enter, 0);
-            }
-            for (unsigned left = block.x; left > 0;) {
-                for (unsigned i = 0; i < block.x; ++i) {
-                    running = backwards ? block.x - 1 - i : i;
-                    threadIdx.x = running;
-                    if (!fibres[running].finished) {
-                        swapcontext(&scheduler, &fibres[running].context);
-                        left -= fibres[running].finished;
-                    }
-                }
-            }
+            run_block();
         }
     }
 }

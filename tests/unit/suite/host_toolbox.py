@@ -51,10 +51,10 @@ class HostBuffer:
 
 @dataclass
 class HostKernel:
+    toolbox: "HostToolbox"
     library: ctypes.CDLL
     source: str
     function: str
-    backwards: bool
 
     def bind(
         self,
@@ -66,13 +66,14 @@ class HostKernel:
     ) -> Callable[[], None]:
         assert shared_bytes == 0
         assert block[1:] == (1, 1)
+        self.toolbox.bound.append((self.function, tuple(args)))
         parameters = signatures(self.source)[self.function].parameters
         values = [
             ctypes.c_void_p(one.address) if kind == "pointer" else np.ctypeslib.as_ctypes_type(one.dtype)(one.item())
             for kind, one in zip(parameters, args, strict=True)
         ]
         entry = getattr(self.library, f"host_{self.function}")
-        place = [ctypes.c_uint(one) for one in (grid[0], grid[1], block[0], self.backwards)]
+        place = [ctypes.c_uint(one) for one in (grid[0], grid[1], block[0], self.toolbox.backwards)]
         return lambda: entry(*place, *values)
 
 
@@ -82,10 +83,11 @@ class HostToolbox:
     backwards: bool = False
     stream: int = 0
     buffers: list[HostBuffer] = field(default_factory=list)
+    bound: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
 
     def kernel(self, source: str, function: str, *, defines: Mapping[str, int | str] | None = None) -> HostKernel:
         options = tuple(f"-D{name}={value}" for name, value in sorted((defines or {}).items()))
-        return HostKernel(_library(source, options), source, function, self.backwards)
+        return HostKernel(self, _library(source, options), source, function)
 
     def buffer(self, size_bytes: int) -> HostBuffer:
         memory = np.full(size_bytes + 3 * GUARD_BYTES, _GUARD, dtype=np.uint8)
@@ -129,18 +131,18 @@ def _library(source: str, options: tuple[str, ...]) -> ctypes.CDLL:
 
 
 def _entries(source: str, text: str) -> str:
-    """C functions ``host_<kernel>(grid x, grid y, threads, backwards, arguments...)``."""
+    """C functions ``host_<kernel>(grid x, grid y, threads, from_the_last, arguments...)``."""
     lines = []
     for name, signature in signatures(source).items():
         if f"{name}(" not in text:
             continue
         names = [f"a{place}" for place in range(len(signature.declared))]
         head = ", ".join(
-            ["unsigned x", "unsigned y", "unsigned threads", "unsigned backwards"]
+            ["unsigned x", "unsigned y", "unsigned threads", "unsigned from_the_last"]
             + [f"{declared} {one}" for declared, one in zip(signature.declared, names, strict=True)]
         )
         lines.append(
-            f'extern "C" void host_{name}({head}) {{ host::launch({{x, y, 1}}, {{threads, 1, 1}}, backwards,'
+            f'extern "C" void host_{name}({head}) {{ host::launch({{x, y, 1}}, {{threads, 1, 1}}, from_the_last,'
             f" [&] {{ {name}({', '.join(names)}); }}); }}"
         )
     return "\n".join(lines)

@@ -87,8 +87,8 @@ def test_bandwidth_cases__verify_themselves_and_see_a_wrong_word(name: str) -> N
     for execution in workload.executions:
         execution()
     assert workload.verify().passed
-    outputs = [one for one in toolbox.buffers if one.size_bytes in (case.work.write_bytes, 256)]
-    outputs[-1].view(np.uint32)[-1] ^= 1
+    poisoned = [args[0] for function, args in toolbox.bound if function == "fill_word"]
+    poisoned[-1].view(np.uint32)[-1] ^= 1
     assert not workload.verify().passed
     toolbox.assert_guarded()
 
