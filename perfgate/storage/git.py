@@ -4,12 +4,14 @@ Every call trusts the repository of its folder for itself only (``safe.directory
 another user than the one who checked out) and runs no hook, pager, prompt or file monitor of it.
 """
 
+import base64
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
 from perfgate.errors import ConfigurationError, DocumentError
 
@@ -19,6 +21,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # A folder of baselines holds a file a GPU model; this many would be another folder.
 _MAX_FILES = 1000
 _FILE_MODES = ("100644", "100755")
+_SETTINGS = (("safe.directory", "*"), ("core.fsmonitor", "false"), ("core.hooksPath", os.devnull))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +53,14 @@ class Repository:
         found = self._read("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{tree}}")
         return found.decode().strip() if found else None
 
-    def fetched(self, address: str, revision: str, header: str | None = None) -> str:
+    def fetched(self, address: str, revision: str, token: str | None = None) -> str:
         """Fetch a branch or commit from an address and return its commit.
 
         Args:
             address: of the repository; ``origin`` could be the fork that a change comes from.
             revision: name of a branch, or a commit id.
-            header: HTTP header that authorises it; travels in the environment, never on a command line.
+            token: authorises it; travels in the environment, never on a command line. Without one git uses
+                what the checkout left.
 
         Raises:
             ConfigurationError: it cannot be fetched.
@@ -65,7 +69,10 @@ class Repository:
         # A destination of its own: FETCH_HEAD is whatever was fetched last by anybody.
         kept = "refs/perfgate/base"
         arguments = ("fetch", "--quiet", "--no-tags", "--depth=1", "--no-recurse-submodules", "--end-of-options")
-        finished = self._run((*arguments, address, f"+{wanted}:{kept}"), header=header, timeout_s=_FETCH_TIMEOUT_S)
+        settings = () if token is None else _authorization(address, token)
+        finished = run_git(
+            self.top, (*arguments, address, f"+{wanted}:{kept}"), settings=settings, timeout_s=_FETCH_TIMEOUT_S
+        )
         commit = self.commit_id(kept) if finished.returncode == 0 else None
         if commit is None:
             told = finished.stderr.decode(errors="replace").strip().splitlines()
@@ -125,13 +132,8 @@ class Repository:
         return rows
 
     def _read(self, *arguments: str) -> bytes | None:
-        finished = self._run(arguments)
+        finished = run_git(self.top, arguments)
         return finished.stdout if finished.returncode == 0 else None
-
-    def _run(
-        self, arguments: Sequence[str], *, header: str | None = None, timeout_s: float = _TIMEOUT_S
-    ) -> "subprocess.CompletedProcess[bytes]":
-        return run_git(self.top, arguments, header=header, timeout_s=timeout_s)
 
 
 def _missing(path: str, object_id: str) -> ConfigurationError:
@@ -155,22 +157,23 @@ def open_repository(folder: Path) -> Repository:
 
 
 def run_git(
-    folder: Path, arguments: Sequence[str], *, header: str | None = None, timeout_s: float = _TIMEOUT_S
+    folder: Path,
+    arguments: Sequence[str],
+    *,
+    settings: Sequence[tuple[str, str]] = (),
+    timeout_s: float = _TIMEOUT_S,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run git in a folder.
+    """Run git in a folder, with settings of this call only.
 
     Raises:
         ConfigurationError: git is not installed, the folder does not exist, or it took too long.
     """
-    settings = {"safe.directory": "*", "core.fsmonitor": "false", "core.hooksPath": os.devnull}
-    if header is not None:
-        settings["http.extraHeader"] = header
     command = ["git", "--no-pager", "--literal-pathspecs", *arguments]
     try:
         return subprocess.run(
             command,
             cwd=folder,
-            env=_environment(settings),
+            env=_environment((*_SETTINGS, *settings)),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=timeout_s,
@@ -182,13 +185,21 @@ def run_git(
         raise ConfigurationError(f"git cannot be run in {folder}: {error.strerror}", hint="install git") from None
 
 
-def _environment(settings: Mapping[str, str]) -> dict[str, str]:
+def _authorization(address: str, token: str) -> tuple[tuple[str, str], ...]:
+    """Settings that send a token as GitHub wants it from git; an empty value drops the checkout's own header."""
+    parts = urlsplit(address)
+    key = f"http.{parts.scheme}://{parts.netloc}/.extraheader"
+    code = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+    return ((key, ""), (key, f"AUTHORIZATION: basic {code}"))
+
+
+def _environment(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
     """This process's environment, with settings for this call and without what would lead git elsewhere."""
     led = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
     environment = {name: value for name, value in os.environ.items() if name not in led}
     given = environment.get("GIT_CONFIG_COUNT", "0")
     count = int(given) if given.isdecimal() else 0
-    for number, (name, value) in enumerate(settings.items(), start=count):
+    for number, (name, value) in enumerate(settings, start=count):
         environment |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     return environment | {
         "GIT_CONFIG_COUNT": str(count + len(settings)),
