@@ -4,16 +4,16 @@ Exit 1 means "regressed" and nothing else, so click never exits by itself here, 
 out has its own code. Commands are imported when they are called: ``--help`` answers at once.
 """
 
-import contextlib
 import importlib
+import io
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 import click
 
 from perfgate import __version__
+from perfgate.cli.view import open_streams, silence, tell
 from perfgate.errors import ExitCode, PerfgateError
 
 # Name, module, one line for --help: listed here, so that help needs no command's module.
@@ -76,9 +76,9 @@ def root() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code; never raises."""
+    open_streams()
     try:
         code = root.main(args=list(arguments), prog_name="perfgate", standalone_mode=False)
-        sys.stdout.flush()
         return int(code or 0)
     except PerfgateError as error:
         print_error(error)
@@ -86,28 +86,31 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as error:
         return int(error.exit_code)
     except click.ClickException as error:
-        error.show(sys.stderr)
+        text = io.StringIO()
+        error.show(text)
+        tell(text.getvalue())
         return int(ExitCode.USAGE)
     except (KeyboardInterrupt, click.exceptions.Abort):
-        print("perfgate: interrupted", file=sys.stderr)
+        tell("perfgate: interrupted")
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # The reader went away (`perfgate ... | head`): nothing to say, and nothing may be said on exit.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.PASSED)
+        # Only help and version are printed by click itself; a result's reader may go away (see view.show).
+        silence(sys.stdout)
+        return int(ExitCode.INTERRUPTED)
     except Exception:
-        traceback.print_exc()
-        print("perfgate: this is a bug in perfgate; please report it with the lines above", file=sys.stderr)
+        import traceback
+
+        tell(traceback.format_exc())
+        tell("perfgate: this is a bug in perfgate; please report it with the lines above")
         return int(ExitCode.BUG)
 
 
 def print_error(error: PerfgateError) -> None:
     """Say what happened and what to do, on stderr; under GitHub Actions also as an annotation."""
-    print(f"perfgate: error: {error.message}", file=sys.stderr)
+    tell(f"perfgate: error: {error.message}")
     if error.hint:
-        print(f"perfgate: hint: {error.hint}", file=sys.stderr)
+        tell(f"perfgate: hint: {error.hint}")
     if os.environ.get("GITHUB_ACTIONS") == "true":
         text = f"{error.message} {error.hint}".strip()
         escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-        print(f"::error title=perfgate::{escaped}", file=sys.stderr)
+        tell(f"::error title=perfgate::{escaped}")

@@ -3,6 +3,8 @@
 import sys
 from typing import Any
 
+from perfgate.cli.view import tell
+
 
 class TerminalProgress:
     """A Listener that draws on stderr while it is a terminal, and only prints notices where it is not."""
@@ -52,7 +54,7 @@ class TerminalProgress:
         if self._progress is not None:
             self._progress.console.print(f"perfgate: {message}", markup=False, highlight=False)
         else:
-            print(f"perfgate: {message}", file=sys.stderr)
+            tell(f"perfgate: {message}")
 
     def ends(self) -> None:
         """See workflow.listener.Listener."""

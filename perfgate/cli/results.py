@@ -1,8 +1,8 @@
 """The folder of results: emptied first, every file whole, and never the reason for another verdict."""
 
-import sys
 from pathlib import Path
 
+from perfgate.cli.view import tell
 from perfgate.core.report import Report
 from perfgate.core.run import Run
 from perfgate.errors import OutputError
@@ -63,7 +63,7 @@ def keep_interrupted(path: Path, run: Run | None) -> None:
 
     if run is not None:
         write_run(path, run)
-        print(f"perfgate: {len(run.launches)} launches are kept in {path}", file=sys.stderr)
+        tell(f"perfgate: {len(run.launches)} launches are kept in {path}")
 
 
 def _write_results(folder: Path, *, report: Report, run: Run | None, confirmation: Run | None) -> None:

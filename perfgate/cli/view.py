@@ -1,9 +1,11 @@
 """The way to the reader: results on stdout, as wide and as colourful as the reader's terminal is."""
 
+import codecs
+import contextlib
 import os
-import shutil
 import sys
 from dataclasses import dataclass
+from typing import TextIO
 
 # Without a terminal (a pipe, a CI log) there is no width to ask for; logs wrap badly below this.
 _LOG_WIDTH = 120
@@ -20,6 +22,8 @@ class View:
 
 def current_view(*, no_color: bool) -> View:
     """Return how stdout shows text: its width, whether it takes colour (NO_COLOR, TERM=dumb), its encoding."""
+    import shutil
+
     is_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size((_LOG_WIDTH, 24)).columns if is_terminal else _log_width()
     plain = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
@@ -33,10 +37,51 @@ def _log_width() -> int:
 
 
 def show(text: str) -> None:
-    """Print a result; a reader who went away changes no verdict."""
+    """Print a result on stdout. What happens to a reader (gone, disk full) changes no verdict, so nothing is raised."""
     try:
-        print(text.rstrip("\n"))
-        sys.stdout.flush()
+        print(_encodable(text.rstrip("\n"), sys.stdout), flush=True)
     except BrokenPipeError:
-        # Python flushes stdout again at exit and would complain: give it somewhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)
+    except OSError as error:
+        silence(sys.stdout)
+        tell(f"perfgate: the result cannot be printed: {error.strerror}")
+
+
+def tell(text: str) -> None:
+    """Print a message on stderr; lost where nobody can read it."""
+    try:
+        print(text.rstrip("\n"), file=sys.stderr, flush=True)
+    except OSError:
+        silence(sys.stderr)
+
+
+def open_streams() -> None:
+    """Give the process somewhere to write where it was started with stdout or stderr closed (``>&-``)."""
+    from pathlib import Path
+
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open to the end
+
+
+def _encodable(text: str, stream: TextIO) -> str:
+    """Replace what the encoding of a stream lacks by escapes that JSON reads as the same text."""
+    encoding = stream.encoding or "ascii"
+    return text.encode(encoding, "perfgate-escape").decode(encoding)
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    import json
+
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+codecs.register_error("perfgate-escape", _escaped)
+
+
+def silence(stream: TextIO) -> None:
+    """Let a broken stream go nowhere: Python flushes it again at exit, and would fail then."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
