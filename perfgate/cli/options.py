@@ -9,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from perfgate.core.device import Device
-    from perfgate.workflow.measuring import Selection
+    from perfgate.workflow.cases import Selection
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,8 +40,8 @@ def chosen_selection(
     lock_clocks: ClockLock | None,
 ) -> "Selection":
     """Return what the measuring options select on a device."""
+    from perfgate.workflow.cases import Selection
     from perfgate.workflow.devices import session_seed
-    from perfgate.workflow.measuring import Selection
 
     return Selection(
         suite=suite,

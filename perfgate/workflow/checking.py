@@ -24,8 +24,9 @@ from perfgate.errors import ConfigurationError
 from perfgate.measure.interruption import listening
 from perfgate.storage.baselines import BaselineSearch, find_baseline
 from perfgate.storage.gpu_table import read_gpu_table
+from perfgate.workflow.cases import Selection
 from perfgate.workflow.listener import Listener
-from perfgate.workflow.measuring import InterruptedRunError, Selection, Session, held, utc_text
+from perfgate.workflow.measuring import InterruptedRunError, Session, held, utc_text
 
 _REST_STEP_S = 0.2
 

@@ -1,64 +1,34 @@
 """A session: launches on one device, turned into a run document; grows, so that a check can stop early."""
 
 import contextlib
-import json
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from perfgate import __version__
-from perfgate.core.codec import encode
-from perfgate.core.device import Device, DeviceKind
+from perfgate.core.device import Device
 from perfgate.core.gpu import Environment
 from perfgate.core.plan import METHOD, CasePlan
 from perfgate.core.run import CaseInfo, Health, Injection, Run
-from perfgate.core.selection import matching, near_names
+from perfgate.core.selection import matching
 from perfgate.core.summary import median_or_none
 from perfgate.core.units import clock_text
-from perfgate.errors import ConfigurationError, ExitCode, LaunchError, OutputError, PerfgateError, WrongOutputError
-from perfgate.measure.attempt import Limits
-from perfgate.measure.child import start_child
+from perfgate.errors import ConfigurationError, ExitCode, LaunchError, PerfgateError, WrongOutputError
 from perfgate.measure.injection import parse_injections
 from perfgate.measure.journal import FailureKind
 from perfgate.measure.order import LaunchOrder, shuffled
 from perfgate.measure.supervisor import LaunchOutcome, Lessons, SessionInterruptedError, SessionProgress, supervise
+from perfgate.workflow.cases import Selection, described_cases
 from perfgate.workflow.listener import Listener
 from perfgate.workflow.repository import commit_of
+from perfgate.workflow.starting import limits, starter
 
 # A locked clock is held when the device's own counters read it within this (1495 for 1500 MHz is held).
 LOCK_TOLERANCE = 0.01
 # Foreign processes are looked for at most this often: the list costs the driver a millisecond.
 _LOOK_FOR_PROCESSES_S = 1.0
-
-# A recording neither compiles nor computes: a rehearsed hang need not be waited for like a real one.
-RECORDED_LIMITS = Limits(stall_s=10.0, compile_stall_s=60.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """What is measured.
-
-    Attributes:
-        suite: name of the built-in suite.
-        cases: globs; all cases when empty.
-        inject: rehearsals, as written.
-        seed: of the order of cases and of a recording's draws.
-        settings: numbers of the measuring loop that differ from its defaults.
-        lock_clocks: whether the SM clock is locked while it is measured.
-        clock_mhz: at which clock; None for a default.
-    """
-
-    suite: str = "default"
-    cases: tuple[str, ...] = ()
-    inject: tuple[str, ...] = ()
-    seed: int = 0
-    settings: Mapping[str, float] = field(default_factory=dict)
-    lock_clocks: bool = False
-    clock_mhz: int | None = None
 
 
 class InterruptedRunError(PerfgateError):
@@ -103,7 +73,6 @@ class Session:
         self._plans = {case_id: plan for case_id, plan in plans.items() if case_id in self._infos}
         self._injections = parse_injections(selection.inject, tuple(self._infos), device.kind)
         self._outcomes: list[LaunchOutcome] = []
-        self._lessons = Lessons()
         self._lessons = Lessons()
         self._first_index = first_index
         self._created = datetime.now(timezone.utc)
@@ -185,13 +154,12 @@ class Session:
             return
         begin = self._first_index + len(self._outcomes)
         orders = [self._order(index) for index in range(begin, begin + count)]
-        limits = RECORDED_LIMITS if self._device.kind is DeviceKind.RECORDED else Limits()
         outcomes = supervise(
             orders,
-            _started(self._device.kind),
+            starter(self._device.kind),
             on_progress=self._progressed,
             lessons=self._lessons,
-            limits=limits,
+            limits=limits(self._device.kind),
         )
         self._take(outcomes)
 
@@ -288,75 +256,6 @@ def measured(
         session = Session(device, selection, plans or {}, listener, locked_clock_hz=clock_hz)
         session.measure_to(launches)
     return session.run()
-
-
-def described_cases(device: Device, selection: Selection) -> tuple[dict[str, CaseInfo], dict[str, str], str | None]:
-    """Return the selected cases, those that this GPU cannot run with the reason, and the hash of the suite.
-
-    Raises:
-        ConfigurationError: no case is left, or a glob matches none.
-    """
-    infos, absent, suite_sha256 = _all_cases(device, selection.suite)
-    chosen = dict(infos)
-    if selection.cases:
-        for glob in selection.cases:
-            if not matching([*infos, *absent], glob):
-                near = near_names(glob, infos)
-                raise ConfigurationError(
-                    f"--case {glob!r} matches no case of suite {selection.suite!r}",
-                    hint=f"did you mean {' or '.join(near)}?" if near else f"cases: {', '.join(infos)}",
-                )
-        wanted = {case_id for glob in selection.cases for case_id in matching(infos, glob)}
-        chosen = {case_id: info for case_id, info in infos.items() if case_id in wanted}
-    if not chosen:
-        reasons = "; ".join(f"{case_id}: {reason}" for case_id, reason in absent.items())
-        raise ConfigurationError(f"suite {selection.suite!r} has no case to measure here", hint=reasons)
-    return chosen, absent, suite_sha256
-
-
-def _all_cases(device: Device, suite_name: str) -> tuple[dict[str, CaseInfo], dict[str, str], str | None]:
-    if device.kind is DeviceKind.RECORDED:
-        from perfgate.devices.recorded import RecordedDevice
-
-        assert isinstance(device, RecordedDevice)  # noqa: S101 - narrows the type
-        return device.case_infos(), {}, None
-    from perfgate.suite import built_in_suite
-    from perfgate.suite.sources import source_sha256, suite_sha256
-
-    suite = built_in_suite(suite_name, device.gpu)
-    infos = {
-        case.id: CaseInfo(
-            family=case.family,
-            work=case.work,
-            version=case.version,
-            timing=case.timing,
-            gated=case.gated,
-            unit=case.unit,
-            source_sha256=source_sha256(case),
-        )
-        for case in suite.cases
-    }
-    return infos, {one.id: one.reason for one in suite.absent}, suite_sha256(suite)
-
-
-def _started(kind: DeviceKind) -> Callable[[LaunchOrder, Path], "subprocess.Popen[bytes]"]:
-    """Return how a launch is started: a fresh interpreter on the hidden command."""
-    from perfgate.devices.environment import launch_environment
-
-    environment = launch_environment(kind)
-
-    def start(order: LaunchOrder, journal: Path) -> "subprocess.Popen[bytes]":
-        place = journal.with_suffix(".order.json")
-        try:
-            place.write_text(json.dumps(encode(order)), encoding="utf-8")
-        except OSError as error:
-            raise OutputError(
-                f"a launch's order cannot be written: {error}", hint="free space, or set TMPDIR"
-            ) from error
-        command = [sys.executable, "-m", "perfgate", "launch", str(place), str(journal)]
-        return start_child(command, environment)
-
-    return start
 
 
 def utc_text(moment: datetime) -> str:
