@@ -31,6 +31,8 @@ _CASE_COLUMNS = (
     Column(heading="within", align="right"),
     Column(heading="margin", align="right"),
 )
+_WIDE = 100  # from here on the number of sessions that have a case is shown too
+
 _LIST_COLUMNS = (
     Column(heading="file"),
     Column(heading="GPU"),
@@ -63,7 +65,10 @@ def render_baseline(baseline: Baseline, *, width: int = 80, color: bool = False,
     page.blank()
     page.table(_SESSION_COLUMNS, [_session_line(session) for session in baseline.sessions])
     page.blank()
-    page.table(_CASE_COLUMNS, [_case_line(case_id, baseline) for case_id in case_ids(baseline.sessions)])
+    page.table(
+        _CASE_COLUMNS,
+        [_case_line(case_id, baseline, wide=page.width >= _WIDE) for case_id in case_ids(baseline.sessions)],
+    )
     page.blank()
     page.line("between: spread of the sessions; within: spread of the samples in a launch (median)", "dim")
     return page.text
@@ -97,6 +102,7 @@ def render_baseline_change(
     page.labelled("Identity", [sentences.difference_text(one) for one in difference.identity], label_width=11)
     if difference.cases:
         page.table(_CHANGE_COLUMNS, [_change_line(change) for change in difference.cases])
+        page.blank()
     margins = [
         f"{one.id}: {margin_text(one.before) or 'none'} to {margin_text(one.after) or 'none'}"
         for one in difference.margins
@@ -153,7 +159,7 @@ def _session_line(session: BaselineSession) -> Line:
     )
 
 
-def _case_line(case_id: str, baseline: Baseline) -> Line:
+def _case_line(case_id: str, baseline: Baseline, *, wide: bool) -> Line:
     cases = [session.cases[case_id] for session in baseline.sessions if case_id in session.cases]
     newest = cases[-1]
     medians_s = tuple(m for case in cases if (m := median_or_none(case.launch_medians_s)) is not None)
@@ -165,7 +171,7 @@ def _case_line(case_id: str, baseline: Baseline) -> Line:
             case_id,
             time_of(median_s),
             rate_of(newest.work, median_s) if newest.timing is Timing.EVENTS else "",
-            str(len(cases)),
+            str(len(cases)) if wide else "",
             percent_text(between) if between is not None else "",
             percent_text(within) if within is not None else "",
             relative_margin_text(margin.relative) if margin else "",

@@ -45,7 +45,7 @@ _ACTIVE = re.compile(
     r"|\b(?:https?|ftp):(?=//)"  # bare link
     r"|\bwww(?=\.)"
     r"|\bgh-(?=\d)"  # GH-123 is a reference too
-    r"|:(?=[\w+-]+:))",  # :emoji:
+    r"|:(?=(?:100|1234|[\w+-]*[a-z_+-][\w+-]*):))",  # :emoji:, not the colons of 12:30:00
     re.IGNORECASE,
 )
 _CODE_SAFE = re.compile(r"[A-Za-z0-9_.,=\[\]+:/%()-]+( [A-Za-z0-9_.,=\[\]+:/%()-]+)*")

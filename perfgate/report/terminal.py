@@ -8,6 +8,7 @@ from typing import Literal
 from perfgate.core.report import Report
 from perfgate.core.units import percent_text
 from perfgate.core.verdict import CaseVerdict, CheckVerdict
+from perfgate.errors import ExitCode
 from perfgate.report import sentences
 from perfgate.report.banner import add_banner
 from perfgate.report.layout import Column, Line, Page
@@ -40,6 +41,9 @@ _CASE_STYLES = {
     CaseVerdict.UNCHANGED: "green",
     CaseVerdict.NOT_GATED: "dim",
 }
+
+# What is shown but judged by nobody, or means nothing.
+_DIMMED = (CaseVerdict.NOT_GATED, CaseVerdict.INVALID)
 
 _GROUPED_BELOW = 110  # columns of the terminal: narrower, rows stand under their verdict instead of beside it
 
@@ -100,8 +104,16 @@ def render_terminal(
     return page.text
 
 
+def _is_accepted(report: Report) -> bool:
+    return report.verdict is CheckVerdict.REGRESSED and report.exit_code == ExitCode.PASSED
+
+
+def _style(report: Report) -> str:
+    return "yellow" if _is_accepted(report) else _CHECK_STYLES[report.verdict]
+
+
 def _add_banner(page: Page, report: Report) -> None:
-    style = _CHECK_STYLES[report.verdict]
+    style = _style(report)
     first = sentences.headline(report)
     word, rest = first[: len(report.verdict)], first[len(report.verdict) :]
     if word != report.verdict.value:  # "no baseline for ...": a sentence of its own
@@ -148,7 +160,7 @@ def _shared_notes(group: list[Row]) -> tuple[str, ...]:
 
 def _line(row: Row, columns: list[_Column], notes: tuple[str, ...], *, grouped: bool) -> Line:
     verdict = row.result.verdict
-    style = "" if row.result.gated and verdict is not CaseVerdict.NOT_GATED else "dim"
+    style = "" if row.result.gated and verdict not in _DIMMED else "dim"
     shows_baseline = any(one.heading == "baseline" for one in columns)
     history = " · ".join(filter(None, ("" if shows_baseline else row.was, row.confirmation)))
     return Line(
@@ -156,7 +168,7 @@ def _line(row: Row, columns: list[_Column], notes: tuple[str, ...], *, grouped: 
         style=style,
         first_style=style if verdict in QUIET_VERDICTS else _CASE_STYLES[verdict],
         last_style=style if grouped else _CASE_STYLES[verdict],
-        notes=tuple((note, one) for note, one in ((history, "dim"), *((note, style) for note in notes)) if note),
+        notes=tuple((note, one) for note, one in ((history, "dim"), *((note, "") for note in notes)) if note),
     )
 
 
@@ -186,5 +198,5 @@ def _facts(report: Report, *, verbose: bool) -> Iterator[tuple[str, tuple[str, .
 def _add_verdict(page: Page, report: Report) -> None:
     badges = "".join(f"{badge} " for badge, _ in sentences.rehearsal(report.device_kind, report.injected))
     verdict = report.verdict.value.upper().replace("-", " ")
-    text = f": {sentences.tally(report.cases)}. Exit {report.exit_code}."
-    page.spans(((badges, "bold yellow"), (verdict, f"bold {_CHECK_STYLES[report.verdict]}"), (text, "")))
+    text = f"{', accepted' if _is_accepted(report) else ''}: {sentences.tally(report.cases)}. Exit {report.exit_code}."
+    page.spans(((badges, "bold yellow"), (verdict, f"bold {_style(report)}"), (text, "")))

@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from perfgate.core.report import Report
+from perfgate.report.baseline_markdown import render_baseline_change_markdown
+from perfgate.report.baseline_text import render_baseline, render_baseline_change, render_baseline_list
 from perfgate.report.junit import render_junit
 from perfgate.report.markdown import render_markdown
+from perfgate.report.run_text import render_run
 from perfgate.report.table_csv import render_csv
 from perfgate.report.terminal import render_terminal
+from tests.golden import documents
 from tests.golden.reports import REPORTS
 
 FOLDER = Path(__file__).parent
@@ -25,23 +29,42 @@ FORMS: dict[str, Callable[[Report], str]] = {
 }
 
 
+PAGES: dict[str, Callable[[], str]] = {
+    "run.txt": lambda: render_run(documents.run()),
+    "baseline.txt": lambda: render_baseline(documents.baseline()),
+    "baselines.txt": lambda: render_baseline_list([("nvidia-h200.json", documents.baseline())]),
+    "baseline-change.txt": lambda: render_baseline_change(documents.change()),
+    "baseline-change.md": lambda: render_baseline_change_markdown(
+        documents.change(), documents.baseline().gpu, run_url="https://ci.example/runs/7"
+    ),
+}
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("situation", REPORTS)
 def test_rendering__is_what_was_agreed(situation: str, form: str, update_golden: bool) -> None:
-    path = FOLDER / situation / form
-    rendered = FORMS[form](REPORTS[situation]())
-    if update_golden:
+    check(FOLDER / situation / form, FORMS[form](REPORTS[situation]()), update=update_golden)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_of_a_document__is_what_was_agreed(page: str, update_golden: bool) -> None:
+    check(FOLDER / "documents" / page, PAGES[page](), update=update_golden)
+
+
+def check(path: Path, rendered: str, *, update: bool) -> None:
+    """Compare with the golden file; where they differ, leave what was rendered beside it."""
+    got = path.with_name(f"{path.name}.got")
+    if update:
         path.parent.mkdir(exist_ok=True)
         path.write_text(rendered, encoding="utf-8", newline="")
-        path.with_name(f"{form}.got").unlink(missing_ok=True)
+        got.unlink(missing_ok=True)
         return
     expected = path.read_bytes().decode() if path.exists() else ""
     if rendered == expected:
         return
-    got = path.with_name(f"{form}.got")
     got.parent.mkdir(exist_ok=True)
     got.write_text(rendered, encoding="utf-8", newline="")
     difference = "\n".join(
         difflib.unified_diff(expected.splitlines(), rendered.splitlines(), str(path), str(got), lineterm="")
     )
-    pytest.fail(f"{situation}/{form} differs; accept with --update-golden\n{difference}")
+    pytest.fail(f"{path} differs; accept with --update-golden\n{difference}")

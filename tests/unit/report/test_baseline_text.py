@@ -29,8 +29,9 @@ def test_render_baseline__shows_sessions_and_cases() -> None:
     assert any("692-2G520-0282-000" in line for line in lines[2:6])
     assert "  2026-11-29T12:00:00Z  3f9c21aa        12  580.159.04  13.0" in lines
     assert "    first session" in lines
-    assert f"  {COPY}  2.040 ms  4.21 TB/s         2   0.69 %   0.4 %" in lines
-    assert f"  {READ}  1.900 ms  4.52 TB/s         1" in lines
+    assert f"  {COPY}  2.040 ms  4.21 TB/s   0.69 %   0.4 %" in lines
+    assert f"  {READ}  1.900 ms  4.52 TB/s" in lines
+    assert f"  {COPY}  2.040 ms  4.21 TB/s         2   0.69 %   0.4 %" in render_baseline(two_sessions(), width=100)
 
 
 def test_render_baseline__shows_spread_within_launches_and_no_rate_of_the_host() -> None:

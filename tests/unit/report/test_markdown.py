@@ -198,6 +198,13 @@ def test_render_markdown__a_long_report_still_fits_a_comment() -> None:
     assert f"{3000 - shown} failing cases" in text
 
 
+def test_render_markdown__fits_a_job_summary() -> None:
+    doubts = tuple(Caveat(code="x", message="x" * 500) for _ in range(2100))  # more than 1 MiB
+    text = render_markdown(replace(regressed(), caveats=doubts), limit_bytes=900_000)
+    assert len(text.encode()) <= 900_000
+    assert "Left out" in text
+
+
 def test_render_markdown__one_endless_text_does_not_push_out_the_rest() -> None:
     endless = "x" * 300_000
     report = replace(

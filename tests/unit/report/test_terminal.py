@@ -119,6 +119,13 @@ def test_render_terminal__dims_what_is_not_gated() -> None:
     assert line.startswith("  \x1b[2mlaunch.submit")
 
 
+def test_render_terminal__says_accepted_at_both_ends() -> None:
+    lines = render_terminal(REPORTS["accepted"](), color=True).splitlines()
+    assert lines[0].startswith("\x1b[33m▌ ")
+    assert ANSI.sub("", lines[0]) == "▌ REGRESSED on NVIDIA H200, accepted"
+    assert ANSI.sub("", lines[-1]) == "REGRESSED, accepted: 1 regressed, 4 unchanged. Exit 0."
+
+
 def test_render_terminal__says_who_acts_and_what_next() -> None:
     text = render_terminal(regressed())
     assert "Who acts     a maintainer\n" in text
