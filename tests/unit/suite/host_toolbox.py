@@ -27,9 +27,6 @@ _GUARD = 0xC3
 _LOAD = re.compile(r"asm volatile\(LOAD_PTX.*?;\n", re.DOTALL)
 _STORE = re.compile(r"asm volatile\(STORE_PTX.*?;\n", re.DOTALL)
 
-# Kernels that need instructions of one architecture.
-_NEWER = re.compile(r"^#if __CUDA_ARCH__.*?^#endif$", re.DOTALL | re.MULTILINE)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostBuffer:
@@ -114,10 +111,10 @@ def _library(source: str, options: tuple[str, ...]) -> ctypes.CDLL:
     assert COMPILER is not None
     kernels = resource_folder("kernels")
     text = (kernels / source).read_text(encoding="utf-8")
-    text = _NEWER.sub("", _STORE.sub("*address = v;\n", _LOAD.sub("v = *address;\n", text)))
+    text = _STORE.sub("*address = v;\n", _LOAD.sub("v = *address;\n", text))
     with tempfile.TemporaryDirectory() as folder:
         program, library = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
-        program.write_text(f'#include "cuda_on_host.hpp"\n{text}\n{_entries(source, text)}', encoding="utf-8")
+        program.write_text(f'#include "cuda_on_host.hpp"\n{text}\n{_entries(source)}', encoding="utf-8")
         command = [COMPILER, "-std=c++20", "-O2", "-shared", "-fPIC", "-Wno-unknown-pragmas"]
         includes = [f"-I{kernels}", f"-I{Path(__file__).parent}"]
         finished = subprocess.run(
@@ -130,12 +127,10 @@ def _library(source: str, options: tuple[str, ...]) -> ctypes.CDLL:
         return ctypes.CDLL(str(library))
 
 
-def _entries(source: str, text: str) -> str:
+def _entries(source: str) -> str:
     """C functions ``host_<kernel>(grid x, grid y, threads, from_the_last, arguments...)``."""
     lines = []
     for name, signature in signatures(source).items():
-        if f"{name}(" not in text:
-            continue
         names = [f"a{place}" for place in range(len(signature.declared))]
         head = ", ".join(
             ["unsigned x", "unsigned y", "unsigned threads", "unsigned from_the_last"]
