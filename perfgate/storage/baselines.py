@@ -84,7 +84,7 @@ def find_baseline(path_or_folder: Path, gpu: Gpu) -> BaselineSearch:
     Raises:
         DocumentError: a file is broken, or two files are baselines of this GPU.
     """
-    if path_or_folder.is_dir() or not path_or_folder.exists():
+    if _is_folder(path_or_folder) or not path_or_folder.exists():
         candidates = list_baselines(path_or_folder)
     else:
         candidates = (StoredBaseline(path=path_or_folder, baseline=read_baseline(path_or_folder)),)
@@ -99,7 +99,7 @@ def baseline_target(path_or_folder: Path, gpu: Gpu) -> Path:
     Raises:
         DocumentError: like ``find_baseline``.
     """
-    if path_or_folder.name.endswith(_SUFFIXES) and not path_or_folder.is_dir():
+    if path_or_folder.name.endswith(_SUFFIXES) and not _is_folder(path_or_folder):
         return path_or_folder
     found = find_baseline(path_or_folder, gpu).found
     if found is not None:
@@ -123,6 +123,13 @@ def update_baseline(path: Path, change: Callable[[Baseline | None], Baseline]) -
         text = render_baseline_json(change(before), str(path))
         write_text(path, text)
     return parse_baseline(text, str(path))
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError) as error:
+        raise DocumentError(str(path), f"cannot be read: {error}") from None
 
 
 def _is_baseline_name(name: str) -> bool:

@@ -199,6 +199,9 @@ def test_update_baseline__loses_no_session_of_threads(tmp_path: Path) -> None:
     assert {session.chip for session in read_baseline(path).sessions} == {f"{number:08x}" for number in range(12)}
 
 
-def test_list_baselines__names_a_folder_that_cannot_be_listed(tmp_path: Path) -> None:
+def test_baselines__name_a_place_that_cannot_be_read(tmp_path: Path) -> None:
+    place = tmp_path / ("x" * 300 + ".json")
     with pytest.raises(DocumentError, match="cannot be listed: File name too long"):
-        list_baselines(tmp_path / ("x" * 300))
+        list_baselines(place)
+    with pytest.raises(DocumentError, match=r"cannot be (read|listed): .*File name too long"):
+        find_baseline(place, H200)
