@@ -148,7 +148,7 @@ def element_bytes(count: int, dtype: str) -> int:
 
 
 def pipe_text(pipe: str) -> str:
-    """Render a pipe as people write it: ``"BF16 tensor"``, ``"FP32"``, ``"FP16 tensor, FP16 accumulate"``."""
+    """Render a pipe as people write it: ``"BF16 tensor"``, ``"FP32"``, ``"FP16 tensor acc16"``."""
     dtype, _, rest = pipe.partition("-")
-    words = {"": "", "tensor": " tensor", "tensor-acc16": " tensor, FP16 accumulate"}
+    words = {"": "", "tensor": " tensor", "tensor-acc16": " tensor acc16"}
     return dtype.upper() + words.get(rest, f" {rest}")

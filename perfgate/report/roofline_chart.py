@@ -3,7 +3,7 @@
 ``roofline_figure`` draws it, ``roofline_text`` prints it. Made from a report, or from a run alone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfgate.core.case import MemoryLevel, Unit, Work
 from perfgate.core.gpu import Environment, Gpu
@@ -158,6 +158,12 @@ def chart_of_run(run: Run, roofs: Roofs) -> RooflineChart:
     return _chart(f"Roofline of {run.gpu.name}", tuple(cases), roofs, (*footer, " · ".join(origin)))
 
 
+def chart_of_roofs(roofs: Roofs, footer: tuple[str, ...] = ()) -> RooflineChart:
+    """Return the chart of a GPU's roofs alone, all of them, without cases."""
+    chart = _chart(f"Roofs of {roofs.gpu_name}", (), roofs, footer)
+    return replace(chart, memory=roofs.memory, compute=roofs.compute, ridges=_ridges(roofs.compute, roofs))
+
+
 def _case_of_result(result: CaseResult) -> ChartCase | None:
     if result.work is None or not result.candidate_s:
         return None
@@ -193,21 +199,26 @@ def _chart(title: str, cases: tuple[ChartCase, ...], roofs: Roofs, footer: tuple
         if roof.key in _CHART_LEVELS and (roof.measured_per_s is not None or roof.key in levels)
     )
     compute = tuple(roof for roof in roofs.compute if roof.measured_per_s is not None or roof.key in used)
-    dram = roofs.memory_roof(MemoryLevel.DRAM)
-    ridges = []
-    for roof in compute:
-        ridge = ridge_flop_per_byte(roof.best_per_s, dram.best_per_s if dram is not None else None)
-        if ridge is not None and roof.best_per_s is not None:
-            ridges.append(RidgePoint(label=roof.label, flop_per_byte=ridge, per_s=roof.best_per_s))
     return RooflineChart(
         title=title,
         points=points,
         rows=tuple(case for case in cases if case.intensity_flop_per_byte is None),
         memory=memory,
         compute=compute,
-        ridges=tuple(sorted(ridges, key=lambda one: one.flop_per_byte)),
+        ridges=_ridges(compute, roofs),
         footer=footer,
     )
+
+
+def _ridges(compute: tuple[Roof, ...], roofs: Roofs) -> tuple[RidgePoint, ...]:
+    """Ridge points of compute roofs over DRAM, from left to right."""
+    dram = roofs.memory_roof(MemoryLevel.DRAM)
+    ridges = []
+    for roof in compute:
+        ridge = ridge_flop_per_byte(roof.best_per_s, dram.best_per_s if dram is not None else None)
+        if ridge is not None and roof.best_per_s is not None:
+            ridges.append(RidgePoint(label=roof.label, flop_per_byte=ridge, per_s=roof.best_per_s))
+    return tuple(sorted(ridges, key=lambda one: one.flop_per_byte))
 
 
 def _footer(gpu: Gpu, environment: Environment, sm_clock_hz: float | None) -> tuple[str, ...]:

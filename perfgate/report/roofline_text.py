@@ -16,9 +16,9 @@ _BAR = 24
 def render_roofline_text(chart: RooflineChart, width: int = 80) -> str:
     """Render a chart as plain text of at most ``width`` columns (at least 60), ending in a newline."""
     width = max(width, 60)
-    parts = [chart.title, ""]
+    parts = [chart.title]
     if chart.points:
-        parts += [*_plot(chart, width), "", *_points(chart, width)]
+        parts += ["", *_plot(chart, width), "", *_points(chart, width)]
     if chart.memory or chart.compute:
         parts += ["", *_roofs(chart, width)]
     if chart.rows:
@@ -65,7 +65,9 @@ def _name_roofs(plot: _Plot, chart: RooflineChart) -> None:
     for row in {plot.row(ridge.per_s): None for ridge in chart.ridges}:
         here = [ridge for ridge in chart.ridges if plot.row(ridge.per_s) == row]
         text = ", ".join(f"{ridge.label} {rate_text(ridge.per_s, 'FLOP')}" for ridge in here)
-        room = plot.column(min(ridge.flop_per_byte for ridge in here)) - 2
+        room = plot.column(min(ridge.flop_per_byte for ridge in here)) - 4
+        if len(text) > room:
+            text = ", ".join(ridge.label for ridge in here)
         plot.put(row, max(0, room - len(text)), text[:room])
 
 
@@ -127,14 +129,16 @@ def _of_roof(case: ChartCase) -> str:
 
 def _roofs(chart: RooflineChart, width: int) -> list[str]:
     ridges = {ridge.label: ridge.flop_per_byte for ridge in chart.ridges}
-    lines = [f"{'roof':<13}{'measured':>13}{'attributes':>14}{'datasheet':>14}{'ridge':>7}  measured by"]
-    for roof in (*chart.memory, *chart.compute):
+    roofs = (*chart.memory, *chart.compute)
+    names = max(len(roof.label) for roof in roofs)
+    lines = [f"{'roof':<{names}}{'measured':>14}{'attributes':>14}{'datasheet':>14}{'ridge':>7}  measured by"[:width]]
+    for roof in roofs:
         measured, attributes, datasheet = (
             _value(roof, kind) for kind in (RoofKind.MEASURED, RoofKind.THEORETICAL, RoofKind.DATASHEET)
         )
         ridge = f"{ridges[roof.label]:.3g}" if roof.label in ridges else ""
         case = (roof.measured_case or "").partition("[")[0]
-        lines.append(f"{roof.label:<13}{measured:>13}{attributes:>14}{datasheet:>14}{ridge:>7}  {case}"[:width])
+        lines.append(f"{roof.label:<{names}}{measured:>14}{attributes:>14}{datasheet:>14}{ridge:>7}  {case}"[:width])
     return lines
 
 

@@ -149,7 +149,7 @@ def test_element_bytes__rounds_halves_up_and_survives_any_size() -> None:
 def test_pipe_text__reads_as_people_write_it() -> None:
     assert pipe_text("bf16-tensor") == "BF16 tensor"
     assert pipe_text("fp32") == "FP32"
-    assert pipe_text("fp16-tensor-acc16") == "FP16 tensor, FP16 accumulate"
+    assert pipe_text("fp16-tensor-acc16") == "FP16 tensor acc16"
     assert pipe_text("fp32-other") == "FP32 other"
 
 
