@@ -22,6 +22,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("perfgate.cli.run", "Measure only, and write a run document."),
     "compare": ("perfgate.cli.compare", "Judge only: a baseline or run against a run; needs no GPU."),
     "baseline": ("perfgate.cli.baseline", "Update, show, compare, list and validate baselines."),
+    "roofline": ("perfgate.cli.roofline", "Measured and theoretical roofs, and where each case sits."),
+    "estimate": ("perfgate.cli.estimate", "Predicted times of kernels and transfers; needs no GPU."),
     "doctor": ("perfgate.cli.doctor", "What of GPU, driver, compiler and permissions works here."),
 }
 HIDDEN: dict[str, str] = {"launch": "perfgate.cli.launch"}
