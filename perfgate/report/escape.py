@@ -42,9 +42,9 @@ _ENTITIES = str.maketrans({**{sign: f"&#{ord(sign)};" for sign in "&<>\"'`*_~[]|
 _LINE_START = re.compile(r"\A(?:(\d{1,9})([.)])(?=\s|\Z)|([-+=]))")
 _ACTIVE = re.compile(
     r"([@#]"  # mention, e-mail address, reference
-    r"|\b(?:https?|ftp):(?=//)"  # bare link
-    r"|\bwww(?=\.)"
-    r"|\bgh-(?=\d)"  # GH-123 is a reference too
+    r"|:(?=//)"  # bare link
+    r"|www(?=\.)"
+    r"|gh-(?=\d)"  # GH-123 is a reference too
     r"|:(?=(?:100|1234|[\w+-]*[a-z_+-][\w+-]*):))",  # :emoji:, not the colons of 12:30:00
     re.IGNORECASE,
 )

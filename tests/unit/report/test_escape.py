@@ -112,6 +112,7 @@ def test_escaped__renders_as_the_text_in_every_place(
         ("@octocat", "@&#8203;octocat"),
         ("org/repo#12 GH-7", "org/repo#&#8203;12 GH-&#8203;7"),
         ("https://a.example/x", "https:&#8203;//a.example/x"),
+        ("_http://a.example", "&#95;http:&#8203;//a.example"),  # a link begins in the middle of a word too
         ("www.a.example", "www&#8203;.a.example"),
         ("me@mail.example", "me@&#8203;mail.example"),
         ("[a](b)", "&#91;a&#93;(b)"),
