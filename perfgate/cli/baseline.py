@@ -161,14 +161,14 @@ def validate(*, paths: tuple[Path, ...], quiet: bool) -> int:
     from perfgate.cli.view import show as print_text
     from perfgate.storage.baselines import list_baselines
     from perfgate.storage.documents import read_baseline
+    from perfgate.workflow.accepting import refuse_implausible
 
     checked: list[Path] = []
-    for path in paths or (Path("baselines"),):
-        if path.is_dir():
-            checked.extend(one.path for one in list_baselines(path))
-        else:
-            read_baseline(path)
-            checked.append(path)
+    for place in paths or (Path("baselines"),):
+        files = [one.path for one in list_baselines(place)] if place.is_dir() else [place]
+        for path in files:
+            refuse_implausible(read_baseline(path), str(path))
+        checked.extend(files)
     if not checked:
         raise ConfigurationError("no baseline to validate", hint="name a file or folder")
     if not quiet:

@@ -6,13 +6,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from perfgate import __version__
-from perfgate.core.acceptance import accepted_session, baseline_of, with_session
+from perfgate.core.acceptance import accepted_session, baseline_of, implausible, unfitness, with_session
 from perfgate.core.baseline import Baseline, Provenance
 from perfgate.core.device import DeviceKind
+from perfgate.core.gpu import Gpu
+from perfgate.core.policy import Policy
 from perfgate.core.run import Run
 from perfgate.errors import BaselineError, ConfigurationError, DocumentError
 from perfgate.storage.baselines import baseline_target, update_baseline
-from perfgate.storage.documents import read_baseline, read_run
+from perfgate.storage.documents import read_document
 from perfgate.workflow.measuring import utc_text
 
 
@@ -44,7 +46,8 @@ def accepted(run: Run, place: Path, *, reason: str, force: str | None = None, re
         raise ConfigurationError("a baseline is changed with a reason", hint='add --reason "..."')
     if run.injected:
         raise ConfigurationError("an injected run cannot become a baseline", hint="measure again without --inject")
-    doubts = run_doubts(run)
+    # Uncommitted changes are said in the session, but a machine's baseline does not depend on them.
+    doubts = tuple(caveat.message for caveat in unfitness(run, Policy()) if caveat.code != "dirty")
     if doubts and force is None:
         raise BaselineError(
             f"this run is no fit baseline: {'; '.join(doubts)}",
@@ -70,7 +73,7 @@ def _change(
     def change(stored: Baseline | None) -> Baseline:
         before.append(stored)
         if stored is None:
-            return baseline_of(run, provenance)
+            return _plausible(baseline_of(run, provenance), run)
         if run.device_kind == DeviceKind.RECORDED and any(
             session.provenance.device_kind == DeviceKind.CUDA for session in stored.sessions
         ):
@@ -79,51 +82,52 @@ def _change(
             )
         kept = tuple(one for one in stored.sessions if not replaces or one.chip is None or one.chip != run.gpu.chip)
         if not kept:
-            return replace(baseline_of(run, provenance), margins=stored.margins)
-        return with_session(replace(stored, sessions=kept), accepted_session(run, provenance))
+            return _plausible(replace(baseline_of(run, provenance), margins=stored.margins), run)
+        return _plausible(with_session(replace(stored, sessions=kept), accepted_session(run, provenance)), run)
 
     return change
 
 
-def run_doubts(run: Run) -> tuple[str, ...]:
-    """Return why a run should not become a baseline; empty when nothing speaks against it."""
-    doubts = []
-    if run.health_after and run.health_after.foreign_processes:
-        doubts.append("other processes used the GPU")
-    unsettled: set[str] = set()
-    spoiled: set[str] = set()
-    failed: set[str] = set()
-    for launch in run.launches:
-        failed.update(launch.failures)
-        for case_id, case in launch.cases.items():
-            if not case.settled and run.cases[case_id].gated:
-                unsettled.add(case_id)
-            if not case.valid_blocks:
-                spoiled.add(case_id)
-    for text, cases in (("did not settle", unsettled), ("has no valid block", spoiled), ("failed", failed)):
-        doubts.extend(f"{case_id} {text}" for case_id in sorted(cases))
-    return tuple(doubts)
+def _plausible(baseline: Baseline, run: Run) -> Baseline:
+    refuse_implausible(baseline, f"the session of {run.created_utc}", run.gpu)
+    return baseline
+
+
+def refuse_implausible(baseline: Baseline, source: str, gpu: Gpu | None = None) -> None:
+    """Refuse a baseline that cannot be true: beyond physics, from the future, sessions that contradict each other.
+
+    Raises:
+        DocumentError: names everything that cannot be.
+    """
+    found = implausible(baseline, gpu=gpu, now_utc=now_utc())
+    if found:
+        raise DocumentError(
+            source,
+            "; ".join(caveat.message for caveat in found),
+            hint="mend or remove the session: perfgate baseline show lists them",
+        )
 
 
 def read_base(path: Path) -> Baseline:
     """Read what a run is compared with: a baseline, or a run, which becomes a baseline of one session.
 
     Raises:
-        DocumentError: it is neither.
+        DocumentError: it is neither, or makes no sense.
     """
-    try:
-        return read_baseline(path)
-    except DocumentError as not_baseline:
-        if "perfgate.run/" not in not_baseline.reason:
-            raise
-    run = read_run(path)
+    document = read_document(path)
+    if isinstance(document, Baseline):
+        refuse_implausible(document, str(path))
+        return document
+    if not isinstance(document, Run):
+        raise DocumentError(str(path), "is a report", hint="compare a baseline or a run with a run")
     provenance = Provenance(
-        recorded_utc=run.created_utc,
+        recorded_utc=document.created_utc,
         reason="compared",
-        device_kind=run.device_kind,
+        device_kind=document.device_kind,
         perfgate_version=__version__,
+        forced="compared, not accepted" if document.injected else None,
     )
-    return baseline_of(run, provenance)
+    return baseline_of(document, provenance)
 
 
 def now_utc() -> str:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from perfgate.core.device import Device, DeviceKind
 from perfgate.core.gate import is_decided, judge, needs_confirmation
 from perfgate.core.gpu import Gpu
 from perfgate.core.plan import METHOD, CasePlan
-from perfgate.core.policy import Policy
+from perfgate.core.policy import Policy, halved_stages
 from perfgate.core.report import Report
 from perfgate.core.roofline import positioned
 from perfgate.core.run import Run
@@ -24,9 +23,10 @@ from perfgate.errors import ConfigurationError
 from perfgate.measure.interruption import listening
 from perfgate.storage.baselines import BaselineSearch, find_baseline
 from perfgate.storage.gpu_table import read_gpu_table
+from perfgate.workflow.accepting import now_utc, refuse_implausible
 from perfgate.workflow.cases import Selection
 from perfgate.workflow.listener import Listener
-from perfgate.workflow.measuring import InterruptedRunError, Session, held, utc_text
+from perfgate.workflow.measuring import InterruptedRunError, Session, held
 
 _REST_STEP_S = 0.2
 
@@ -75,6 +75,7 @@ class Check:
         search = find_baseline(place, self.device.gpu)
         if search.found is None:
             return CheckResult(report=_not_compared(self.device, self.policy, search), run=None)
+        refuse_implausible(search.found.baseline, str(search.found.path), self.device.gpu)
         baseline = selected_baseline(search.found.baseline, self.selection)
         began_s = time.monotonic()
         with held(self.device, self.selection, wait=self.wait) as clock_hz:
@@ -91,19 +92,19 @@ class Check:
         if not needs_confirmation(report):
             return CheckResult(report=shown(report, run), run=run)
         again = self._confirmation(opened(first_index=len(run.launches)), report, run)
-        report = judged(candidate=run, created_utc=_now_utc(), confirmation=again, first=report)
+        report = judged(candidate=run, created_utc=now_utc(), confirmation=again, first=report)
         return CheckResult(report=shown(report, again), run=run, confirmation=again)
 
     def _staged(self, session: Session, judged: Callable[..., Report]) -> tuple[Report, Run]:
         *early, last = enumerate(self.policy.stages)
         for look, launches in early:
             session.measure_to(launches)
-            report = judged(candidate=session.run(), created_utc=_now_utc(), look=look)
+            report = judged(candidate=session.run(), created_utc=now_utc(), look=look)
             if is_decided(report):
                 return report, session.run()
         look, launches = last
         session.measure_to(launches)
-        return judged(candidate=session.run(), created_utc=_now_utc(), look=look), session.run()
+        return judged(candidate=session.run(), created_utc=now_utc(), look=look), session.run()
 
     def _confirmation(self, session: Session, report: Report, run: Run) -> Run:
         """Measure a regression again after a rest: in the same session it would only repeat what made it.
@@ -139,7 +140,7 @@ def compared(
         baseline=baseline,
         candidate=candidate,
         policy=policy,
-        created_utc=_now_utc(),
+        created_utc=now_utc(),
         baseline_source=source,
         look=early.get(len(candidate.launches)),
         confirmation=confirmation,
@@ -171,7 +172,7 @@ def _not_compared(device: Device, policy: Policy, search: BaselineSearch) -> Rep
     """The report of a check that has no baseline: what differs, and what makes one. Nothing is measured."""
     nearest = search.nearest
     candidate = Run(
-        created_utc=_now_utc(),
+        created_utc=now_utc(),
         perfgate_version=__version__,
         device_kind=str(device.kind),
         method=METHOD,
@@ -192,7 +193,7 @@ def _not_compared(device: Device, policy: Policy, search: BaselineSearch) -> Rep
 
 
 def with_launches(policy: Policy, launches: int | None) -> Policy:
-    """Return the policy with another number of launches, and of its stages those before it.
+    """Return the policy with another number of launches, looked at half way and at the end.
 
     Raises:
         ConfigurationError: fewer than one.
@@ -201,8 +202,7 @@ def with_launches(policy: Policy, launches: int | None) -> Policy:
         return policy
     if launches < 1:
         raise ConfigurationError(f"--launches {launches}: at least 1", hint="a check needs 6 to prove a regression")
-    stages = (*(stage for stage in policy.stages if stage < launches), launches)
-    return replace(policy, launches=launches, stages=stages)
+    return replace(policy, launches=launches, stages=halved_stages(launches))
 
 
 def selected_baseline(baseline: Baseline, selection: Selection) -> Baseline:
@@ -236,7 +236,3 @@ def known_plans(place: Path, gpu: Gpu) -> dict[str, CasePlan]:
     """Return the plans of a GPU's baseline, none without one: sessions of one baseline are sampled alike."""
     found = find_baseline(place, gpu).found
     return {} if found is None else baseline_plans(found.baseline, gpu)
-
-
-def _now_utc() -> str:
-    return utc_text(datetime.now(timezone.utc))
