@@ -46,8 +46,7 @@ def accepted(run: Run, place: Path, *, reason: str, force: str | None = None, re
         raise ConfigurationError("a baseline is changed with a reason", hint='add --reason "..."')
     if run.injected:
         raise ConfigurationError("an injected run cannot become a baseline", hint="measure again without --inject")
-    # Uncommitted changes are said in the session, but a machine's baseline does not depend on them.
-    doubts = tuple(caveat.message for caveat in unfitness(run, Policy()) if caveat.code != "dirty")
+    doubts = run_doubts(run)
     if doubts and force is None:
         raise BaselineError(
             f"this run is no fit baseline: {'; '.join(doubts)}",
@@ -86,6 +85,14 @@ def _change(
         return _plausible(with_session(replace(stored, sessions=kept), accepted_session(run, provenance)), run)
 
     return change
+
+
+def run_doubts(run: Run) -> tuple[str, ...]:
+    """Return what speaks against accepting a run, in sentences.
+
+    Uncommitted changes are not among it: they are recorded, but a machine's baseline does not depend on them.
+    """
+    return tuple(caveat.message for caveat in unfitness(run, Policy()) if caveat.code != "dirty")
 
 
 def _plausible(baseline: Baseline, run: Run) -> Baseline:
