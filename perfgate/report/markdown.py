@@ -31,9 +31,9 @@ SHED_ORDER = (
     "differences",
     "caveats",
     "other cases",
-    "notices",
     "next step",
     "footer",
+    "notices",
 )
 
 _RUN_URL = re.compile(r"https?://[A-Za-z0-9._~:/?#@%=+-]+")  # nothing that HTML or Markdown would take for its own
