@@ -8,6 +8,8 @@ from perfgate.core.run import Run
 from perfgate.errors import OutputError
 
 # What perfgate writes there; anything else in the folder belongs to somebody and is not deleted.
+# A file may be longer than a comment; GitHub shows a job summary up to a mebibyte.
+MARKDOWN_BYTES = 900_000
 RUN_FILE = "run.json"
 CONFIRMATION_FILE = "confirmation.json"
 REPORT_FILE = "report.json"
@@ -76,4 +78,4 @@ def _write_results(folder: Path, *, report: Report, run: Run | None, confirmatio
     if confirmation is not None:
         write_run(folder / CONFIRMATION_FILE, confirmation)
     write_report(folder / REPORT_FILE, report)
-    write_text(folder / MARKDOWN_FILE, render_markdown(report))
+    write_text(folder / MARKDOWN_FILE, render_markdown(report, limit_bytes=MARKDOWN_BYTES))
