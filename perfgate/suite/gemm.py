@@ -19,7 +19,7 @@ from perfgate.suite.sizes import MATRIX_OVER_L2, DoesNotFitError, buffer_sets, m
 VERSION = 1
 _SOURCE = "gemm.cu"
 _ORDERS = (4096, 2048, 1024)
-_THREADS = 256
+THREADS = 256
 # Tile of C of one block: TILE_M and TILE_N of gemm.cu.
 TILE_ROWS, TILE_COLUMNS = 128, 256
 # Rounding to nearest in FP32: half a unit in the last place of a 24-bit significand.
@@ -68,7 +68,7 @@ def _prepared_fp32(order: int, sets: int, toolbox: Toolbox) -> Workload:
     grid = (math.ceil(order / TILE_COLUMNS), math.ceil(order / TILE_ROWS), 1)
     size = np.uint32(order)
     executions = tuple(
-        kernel.bind(grid=grid, block=(_THREADS, 1, 1), args=(a, b, c, size, size, size)) for a, b, c in operands
+        kernel.bind(grid=grid, block=(THREADS, 1, 1), args=(a, b, c, size, size, size)) for a, b, c in operands
     )
     check = ProductCheck(
         toolbox,

@@ -99,6 +99,7 @@ def test_bandwidth_cases__verify_themselves_and_see_a_wrong_word(name: str) -> N
     [
         (128, 256, 8),
         (128, 256, 24),
+        (128, 256, 48),
         (256, 512, 16),
         (1, 1, 1),
         (130, 260, 20),
