@@ -95,8 +95,8 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.exceptions.Abort):
         tell("perfgate: interrupted")
         return int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        # Only help and version are printed by click itself; a result's reader may go away (see view.show).
+    except SystemExit:
+        # How click ends where help has no reader left, with 1; a result's reader may go away (see view.show).
         silence(sys.stdout)
         return int(ExitCode.INTERRUPTED)
     except Exception:

@@ -7,8 +7,10 @@ import sys
 from dataclasses import dataclass
 from typing import TextIO
 
-# Without a terminal (a pipe, a CI log) there is no width to ask for; logs wrap badly below this.
+# Without a terminal (a pipe, a CI log) there is no width to ask for but COLUMNS; logs wrap badly below the least.
 _LOG_WIDTH = 120
+_LEAST_LOG_WIDTH = 60
+_MOST_WIDTH = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,15 +27,16 @@ def current_view(*, no_color: bool) -> View:
     import shutil
 
     is_terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size((_LOG_WIDTH, 24)).columns if is_terminal else _log_width()
+    asked = shutil.get_terminal_size((_LOG_WIDTH, 24)).columns if is_terminal else _asked_width()
     plain = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
-    return View(width=width, color=is_terminal and not plain, unicode=encoding.startswith("utf"))
+    return View(width=min(asked, _MOST_WIDTH), color=is_terminal and not plain, unicode=encoding.startswith("utf"))
 
 
-def _log_width() -> int:
+def _asked_width() -> int:
     columns = os.environ.get("COLUMNS", "")
-    return int(columns) if columns.isdecimal() and int(columns) >= 60 else _LOG_WIDTH
+    is_width = columns.isdecimal() and len(columns) < 5 and int(columns) >= _LEAST_LOG_WIDTH
+    return int(columns) if is_width else _LOG_WIDTH
 
 
 def show(text: str) -> None:

@@ -152,9 +152,9 @@ def test_check__a_change_of_all_cases_is_told_from_a_change_of_one_kernel(check:
 def test_check__a_fault_spoils_its_case_and_leaves_the_others(
     check: Any, monkeypatch: pytest.MonkeyPatch, fault: str, reason: str
 ) -> None:
-    from perfgate.workflow import measuring
+    from perfgate.workflow import starting
 
-    monkeypatch.setattr(measuring, "RECORDED_LIMITS", replace(measuring.RECORDED_LIMITS, stall_s=1.0))
+    monkeypatch.setattr(starting, "RECORDED_LIMITS", replace(starting.RECORDED_LIMITS, stall_s=1.0))
     ending = check("--inject", f"bandwidth.copy={fault}")
     report = stored()
     assert ending.code == 8, ending.out
