@@ -164,15 +164,17 @@ class CaseLoop:
     def _rough_execution_s(self, case: OpenCase) -> float:
         """Time of one execution, from an interval long enough to mean something."""
         executions = case.sets
+        reason = None
         for _ in range(5):
             batch = case.time_batch(executions=executions, samples=3)
             interval_s = statistics.median(batch.intervals_s)
-            if _is_usable(batch) and interval_s >= SHORTEST_INTERVAL_S:
+            reason = _batch_reason(batch)
+            if reason is None and interval_s >= SHORTEST_INTERVAL_S:
                 return interval_s / executions
             executions *= 4
         raise DeviceError(
-            f"event times stay unusable after {executions} executions",
-            hint="does the case enqueue its work on the toolbox's stream?",
+            f"event times stay unusable: {reason or 'intervals stay too short'}",
+            hint="does the case enqueue its work on the toolbox's stream, and enough of it?",
         )
 
     def _settle(self, case: OpenCase, plan: CasePlan, timing: Timing) -> bool:
