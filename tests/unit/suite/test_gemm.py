@@ -77,9 +77,10 @@ def test_verify__passes_fp32() -> None:
 
 def test_verify__passes_the_plainest_order_of_summation() -> None:
     def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        c = np.zeros((ORDER, ORDER), dtype=np.float32)
+        c = a @ b.T
+        c[:64] = 0
         for k in range(ORDER):
-            c += np.outer(a[:, k], b[:, k])
+            c[:64] += np.outer(a[:64, k], b[:, k])
         return c
 
     assert verified(kernel).passed
