@@ -142,7 +142,7 @@ def sheet_of(table: GpuTable, gpu: Gpu) -> GpuSheet | None:
     and memory must fit too, but for a MIG partition, which sees its share only.
     """
     named = base_name(gpu.name)
-    sheet = next((one for one in table.gpus if named in one.names), None)
+    sheet = next((one for one in table.gpus if named in (*one.names, one.name)), None)
     if sheet is None or gpu.mig_profile is not None or named != gpu.name:
         return sheet
     if None not in (gpu.sm_count, sheet.sm_count) and gpu.sm_count != sheet.sm_count:
