@@ -117,8 +117,8 @@ def main() -> int:
             update = ("baseline", "update", "--baseline", str(baselines), "--reason", "scratch", "--quiet")
             code, duration_s = run(update, folder)
             print(f"baseline update: exit {code}, {duration_s:.1f} s", flush=True)
-        for step in STORED if options.baselines else SAME_CHIP:
-            outcomes.append(outcome(step, baselines, folder))
+        steps = STORED if options.baselines else SAME_CHIP
+        outcomes.extend(outcome(step, baselines, folder) for step in steps)
     for one in outcomes:
         mark = "ok  " if one.as_expected else "FAIL"
         print(f"{mark} {one.name}: exit {one.exit_code}, {one.launches} launches, {one.duration_s} s; {one.summary}")
