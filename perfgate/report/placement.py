@@ -8,7 +8,7 @@ Segment = tuple[Point, Point]
 
 # Where a label may stand around what it names: right, left, then above and below, slid sideways by shares of its width.
 _SLIDES = (0.0, 0.25, -0.25, 0.5, -0.5)
-_DISTANCES = (9.0, 16.0, 26.0, 40.0, 60.0, 84.0)
+_NEAREST, _FURTHER = 9.0, 1.45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,22 +65,38 @@ def box_around(center: Point, half_width: float, half_height: float) -> Box:
 
 
 def free_place(
-    anchor: Point, size: Point, boxes: Sequence[Box], segments: Sequence[Segment], within: Box
+    anchor: Point,
+    size: Point,
+    boxes: Sequence[Box],
+    segments: Sequence[Segment],
+    within: Box,
+    *,
+    reach: float = 84.0,
+    tied: bool = True,
 ) -> Box | None:
-    """Return the place nearest to ``anchor`` for a label of ``size`` that covers nothing; None where there is none.
+    """Return a near place for a label that covers nothing; None where there is none.
 
-    The straight line from there to the anchor covers no box either.
+    Args:
+        anchor: what the label names.
+        size: width and height of the label.
+        boxes: what it may not cover.
+        segments: lines that it may not cover.
+        within: where it has to be.
+        reach: how far away it may be.
+        tied: the straight line from there to the anchor may cover no box either.
     """
-    for distance in _DISTANCES:
+    distance = _NEAREST
+    while distance <= reach:
         for center in _centers(anchor, size, distance):
             place = box_around(center, size[0] / 2, size[1] / 2)
             if not within.contains(place) or any(place.overlaps(box) for box in boxes):
                 continue
             tie = (anchor, place.nearest(anchor))
-            if any(box.is_crossed_by(tie) for box in boxes):
+            if tied and any(box.is_crossed_by(tie) for box in boxes):
                 continue
             if not any(place.is_crossed_by(segment) for segment in segments):
                 return place
+        distance *= _FURTHER
     return None
 
 

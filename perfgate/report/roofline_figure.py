@@ -149,5 +149,5 @@ def _mark(shape: str, color: str, label: str, *, hollow: bool = False) -> "Line2
 
     face = "none" if hollow else color
     return Line2D(
-        [], [], linestyle="none", marker=shape, markersize=6.5, markerfacecolor=face, markeredgecolor=color, label=label
+        [], [], linestyle="none", marker=shape, markersize=6.5, color=color, markerfacecolor=face, label=label
     )

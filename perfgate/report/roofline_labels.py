@@ -21,6 +21,7 @@ MOST_LABELS = 20
 MARK = 4.5  # half of a marker, as all below in points
 _NORMAL, _SMALL = 7.5, 7.0
 _ROOF_GAP, _RIDGE_GAP = 21.0, 10.0
+_FAR = 600.0  # a case that moved is named, however crowded the picture is
 _LEADER = 12.0  # a label further away is tied to its case by a line
 
 
@@ -190,7 +191,9 @@ def draw_case_labels(
         size, others = (width + 4, height + 1), [box for box in boxes if not _is_at(box, anchor)]
         place = free_place(anchor, size, others, segments, canvas.frame)
         if place is None and case.is_moved:
-            place = free_place(anchor, size, others, (), canvas.frame)
+            place = free_place(anchor, size, others, (), canvas.frame, reach=_FAR)
+        if place is None and case.is_moved:
+            place = free_place(anchor, size, others, (), canvas.frame, reach=_FAR, tied=False)
         if place is None:
             continue
         boxes.append(place)

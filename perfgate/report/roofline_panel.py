@@ -117,8 +117,8 @@ def _draw_case(canvas: Canvas, case: ChartCase, shape: str) -> list[Box]:
         # A small interval hides behind the marker; a large one must be seen.
         axes.plot((x, x), (case.amount / case.high_s, case.amount / case.low_s), color=color, linewidth=1.4, zorder=5)
     axes.plot(
-        [x], [y], marker=shape, markersize=8, color=color, markeredgecolor=PAPER, markeredgewidth=0.8, zorder=6,
-        linestyle="none",
+        [x], [y], marker=shape, markersize=8, color=color, markeredgecolor=PAPER, markeredgewidth=0.8,
+        zorder=7 if case.is_moved else 6, linestyle="none",
     )  # fmt: skip
     before = case.baseline_rate_per_s
     if before is None or not case.is_moved:
@@ -126,7 +126,7 @@ def _draw_case(canvas: Canvas, case: ChartCase, shape: str) -> list[Box]:
     (left, here), (_, there) = canvas.place(x, y), canvas.place(x, before)
     to_scale = abs(here - there) >= _VISIBLE_ARROW
     if to_scale:
-        axes.plot([x], [before], marker=shape, markersize=8, markerfacecolor="none", markeredgecolor=color, zorder=5)
+        axes.plot([x], [before], marker=shape, markersize=8, color=color, markerfacecolor="none", zorder=5)
     else:
         there = here + (_FIXED_ARROW if before > y else -_FIXED_ARROW)
     axes.annotate(

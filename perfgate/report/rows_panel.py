@@ -70,7 +70,7 @@ def _draw_move(axes: "Axes", row: int, case: ChartCase, share: float, shape: str
     if abs(before - share) < _VISIBLE_ARROW * axes.get_xlim()[1]:
         return
     color = case_color(case.verdict)
-    axes.plot([before], [row], marker=shape, markersize=8, markerfacecolor=PAPER, markeredgecolor=color, zorder=5)
+    axes.plot([before], [row], marker=shape, markersize=8, color=color, markerfacecolor=PAPER, zorder=5)
     axes.annotate(
         "", (share, row), xytext=(before, row), zorder=7,
         arrowprops={"arrowstyle": "-|>", "color": color, "linewidth": 1.5, "shrinkA": 3, "shrinkB": 3},
