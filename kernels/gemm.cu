@@ -22,7 +22,7 @@
 #define TILE_K 16
 #endif
 #ifndef STORE_STEP
-#define STORE_STEP 3
+#define STORE_STEP 2
 #endif
 #ifndef STORE_GAP
 #define STORE_GAP 1

@@ -19,8 +19,8 @@ from perfgate.suite.sizes import MATRIX_OVER_L2, DoesNotFitError, buffer_sets, m
 VERSION = 1
 _SOURCE = "gemm.cu"
 _ORDERS = (4096, 2048, 1024)
+# A block of gemm.cu: THREADS, and the tile TILE_M x TILE_N of C that they make.
 THREADS = 256
-# Tile of C of one block: TILE_M and TILE_N of gemm.cu.
 TILE_ROWS, TILE_COLUMNS = 128, 256
 # Rounding to nearest in FP32: half a unit in the last place of a 24-bit significand.
 _FP32_UNIT_ROUNDOFF = 2.0**-24

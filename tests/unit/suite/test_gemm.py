@@ -12,7 +12,7 @@ from perfgate.core.toolbox import Verification
 from perfgate.resources import resource_folder
 from perfgate.suite import built_in_suite
 from perfgate.suite.freivalds import corner_positions, rounding_tolerance
-from perfgate.suite.gemm import TILE_COLUMNS, TILE_ROWS
+from perfgate.suite.gemm import THREADS, TILE_COLUMNS, TILE_ROWS
 from tests.factories import H200
 from tests.unit.suite.builders import case_of, small_case
 from tests.unit.suite.declarations import evaluated, header_formula
@@ -56,10 +56,10 @@ def test_prepare__blocks_cover_the_product() -> None:
     assert len({buffer.address for bind in binds for buffer in bind.args[:3]}) == 6
 
 
-def test_tile__is_that_of_the_kernel() -> None:
+def test_block__is_that_of_the_kernel() -> None:
     text = (resource_folder("kernels") / "gemm.cu").read_text(encoding="utf-8")
-    tile = [int(size) for size in re.findall(r"#define TILE_[MN] (\d+)", text)]
-    assert tile == [TILE_ROWS, TILE_COLUMNS]
+    sizes = [int(size) for size in re.findall(r"#define (?:TILE_M|TILE_N|THREADS) (\d+)", text)]
+    assert sizes == [TILE_ROWS, TILE_COLUMNS, THREADS]
 
 
 def test_work__equals_the_header_of_the_kernel() -> None:
