@@ -37,6 +37,7 @@ def command(
     wait: bool,
     baseline: Path | None,
     policy: Path | None,
+    base_ref: str | None,
     output: Path,
     as_json: bool,
     quiet: bool,
@@ -53,19 +54,32 @@ def command(
     from perfgate.report.terminal import render_terminal
     from perfgate.storage.documents import render_report_json
     from perfgate.storage.policy import read_policy
+    from perfgate.workflow.base import Places, base_of_ref
     from perfgate.workflow.checking import Check, with_launches
     from perfgate.workflow.devices import baseline_place, opened_device
+    from perfgate.workflow.gating import Gate
     from perfgate.workflow.measuring import InterruptedRunError
 
-    effective = with_launches(read_policy(policy, Path.cwd()), launches)
+    here = None if base_ref else with_launches(read_policy(policy, Path.cwd()), launches)
     opened = opened_device(device)
     selection = chosen_selection(opened, suite=suite, cases=cases, inject=inject, seed=seed, lock_clocks=lock_clocks)
     folder = emptied_folder(output)
-    check = Check(
-        device=opened, selection=selection, policy=effective, listener=TerminalProgress(quiet=quiet), wait=wait
-    )
+    listener = TerminalProgress(quiet=quiet)
     try:
-        result = check.against(baseline_place(baseline, opened))
+        if here is not None:
+            check = Check(device=opened, selection=selection, policy=here, listener=listener, wait=wait)
+            result = check.against(baseline_place(baseline, opened))
+        else:
+            gate = Gate(
+                base=base_of_ref(Path.cwd(), base_ref or ""),
+                places=Places(working=Path.cwd(), baseline=baseline, policy=policy),
+                device=opened,
+                selection=selection,
+                listener=listener,
+                launches=launches,
+                wait=wait,
+            )
+            result = gate.verdict(first_run_passes=False).result
     except InterruptedRunError as error:
         keep_interrupted(folder / RUN_FILE, error.run)
         raise

@@ -25,6 +25,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "roofline": ("perfgate.cli.roofline", "Measured and theoretical roofs, and where each case sits."),
     "estimate": ("perfgate.cli.estimate", "Predicted times of kernels and transfers; needs no GPU."),
     "doctor": ("perfgate.cli.doctor", "What of GPU, driver, compiler and permissions works here."),
+    "comment": ("perfgate.cli.comment", "Post or update the comment on a pull request."),
+    "action": ("perfgate.cli.action", "What the GitHub Action calls."),
 }
 HIDDEN: dict[str, str] = {"launch": "perfgate.cli.launch"}
 

@@ -15,7 +15,8 @@ CONFIRMATION_FILE = "confirmation.json"
 REPORT_FILE = "report.json"
 MARKDOWN_FILE = "report.md"
 ROOFLINE_FILE = "roofline.svg"
-_OWN = (RUN_FILE, CONFIRMATION_FILE, REPORT_FILE, MARKDOWN_FILE, ROOFLINE_FILE, ".gitignore")
+PROPOSED_FILE = "proposed-baseline.json"  # on the action's first run
+_OWN = (RUN_FILE, CONFIRMATION_FILE, REPORT_FILE, MARKDOWN_FILE, ROOFLINE_FILE, PROPOSED_FILE, ".gitignore")
 
 
 def emptied_folder(folder: Path) -> Path:

@@ -53,25 +53,27 @@ class Repository:
         found = self._read("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{tree}}")
         return found.decode().strip() if found else None
 
-    def fetched(self, address: str, revision: str, token: str | None = None) -> str:
-        """Fetch a branch or commit from an address and return its commit.
+    def fetched(self, address: str, revision: str, token: str | None = None, *, depth: int = 1) -> str:
+        """Fetch a commit from an address and return its id.
 
         Args:
             address: of the repository; ``origin`` could be the fork that a change comes from.
-            revision: name of a branch, or a commit id.
+            revision: name of a branch, a whole reference (``refs/...``), or a commit id.
+            depth: how many commits of its history, itself included.
             token: authorises it; travels in the environment, never on a command line. Without one git uses
                 what the checkout left.
 
         Raises:
             ConfigurationError: it cannot be fetched.
         """
-        wanted = revision if _COMMIT.fullmatch(revision) else f"refs/heads/{revision}"
+        is_whole = revision.startswith("refs/") or _COMMIT.fullmatch(revision)
+        wanted = revision if is_whole else f"refs/heads/{revision}"
         # A destination of its own: FETCH_HEAD is whatever was fetched last by anybody.
         kept = "refs/perfgate/base"
-        arguments = ("fetch", "--quiet", "--no-tags", "--depth=1", "--no-recurse-submodules", "--end-of-options")
+        bounds = ("--quiet", "--no-tags", f"--depth={depth}", "--no-recurse-submodules", "--end-of-options")
         settings = () if token is None else _authorization(address, token)
         finished = run_git(
-            self.top, (*arguments, address, f"+{wanted}:{kept}"), settings=settings, timeout_s=_FETCH_TIMEOUT_S
+            self.top, ("fetch", *bounds, address, f"+{wanted}:{kept}"), settings=settings, timeout_s=_FETCH_TIMEOUT_S
         )
         commit = self.commit_id(kept) if finished.returncode == 0 else None
         if commit is None:

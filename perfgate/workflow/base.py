@@ -36,13 +36,18 @@ class Places:
 
     Attributes:
         working: folder that relative paths start from.
-        baseline: file or folder of baselines.
+        baseline: file or folder of baselines; None for the folder ``baselines``.
         policy: file of the policy; None looks where ``read_policy`` does.
     """
 
     working: Path
-    baseline: Path
+    baseline: Path | None
     policy: Path | None
+
+    @property
+    def baselines(self) -> Path:
+        """File or folder of baselines."""
+        return self.baseline or Path("baselines")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +98,23 @@ def base_of_branch(folder: Path, pull: PullRequest, address: str, token: str | N
     return Base(repository=repository, commit=commit, reason=f"the newest commit of {pull.base_ref}")
 
 
+def base_of_pull(folder: Path, pull: PullRequest, address: str, token: str | None) -> tuple[Base, str | None]:
+    """Return the base of a pull request that is not checked out, and the commit that merges it.
+
+    GitHub's own merge commit, where it is of this head, says both; else the branch's newest commit, and no merge.
+
+    Raises:
+        ConfigurationError: nothing can be fetched.
+    """
+    repository = open_repository(folder)
+    with contextlib.suppress(ConfigurationError):
+        merge = repository.fetched(address, f"refs/pull/{pull.number}/merge", token, depth=2)
+        parent, head = repository.commit_id(f"{merge}^1"), repository.commit_id(f"{merge}^2")
+        if parent is not None and head == pull.head_sha:
+            return Base(repository=repository, commit=parent, reason="what the pull request is merged into"), merge
+    return base_of_branch(folder, pull, address, token), None
+
+
 def base_of_event(folder: Path, event: Event, address: str, token: str | None = None) -> Base:
     """Return the base of what an event is about.
 
@@ -127,13 +149,8 @@ def base_of_event(folder: Path, event: Event, address: str, token: str | None = 
             return of_commit(event.before_sha, "what the branch was before the push")
         case EventKind.PUSH | EventKind.WORKFLOW_RUN | EventKind.OTHER:
             return of_commit(head, "the commit that is checked out")
-        case EventKind.PULL_REQUEST_TARGET:
-            raise ConfigurationError(
-                "pull_request_target runs with write rights on the base: a change is not measured there",
-                hint="use the event pull_request, and comment.yml for the comment",
-            )
-        case EventKind.PULL_REQUEST | EventKind.MERGE_GROUP:
-            raise ConfigurationError(f"the event {event.name} does not say what it is based on")
+        case EventKind.PULL_REQUEST | EventKind.PULL_REQUEST_TARGET | EventKind.MERGE_GROUP:
+            raise ConfigurationError(f"the event {event.name} does not say what it is based on", hint="set base-ref")
         case _:
             assert_never(event.kind)
 
@@ -163,13 +180,13 @@ def laid_out(base: Base, places: Places) -> Iterator[Layout]:
                     target.write_bytes(base.repository.content(file, max_bytes))
             return folder / place
 
-        baseline = laid(places.baseline, BASELINE.max_bytes)
+        baseline = laid(places.baselines, BASELINE.max_bytes)
         policies = [laid(Path(own), MAX_BYTES) for own in (POLICY_NAME, PROJECT_NAME)]
         working = policies[0].parent if policies[0] else folder
         working.mkdir(parents=True, exist_ok=True)
         policy = laid(places.policy, MAX_BYTES) or places.policy if places.policy is not None else None
         yield Layout(
-            baseline=baseline or places.baseline, policy=policy, working=working, is_versioned=baseline is not None
+            baseline=baseline or places.baselines, policy=policy, working=working, is_versioned=baseline is not None
         )
 
 

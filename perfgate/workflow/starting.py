@@ -36,7 +36,9 @@ def starter(kind: DeviceKind) -> Callable[[LaunchOrder, Path], "subprocess.Popen
             raise OutputError(
                 f"a launch's order cannot be written: {error}", hint="free space, or set TMPDIR"
             ) from error
-        command = [sys.executable, "-m", "perfgate", "launch", str(place), str(journal)]
+        # Isolated as its parent is: a folder that is measured in must not shadow Python's modules.
+        isolated = ["-I"] if sys.flags.isolated else []
+        command = [sys.executable, *isolated, "-m", "perfgate", "launch", str(place), str(journal)]
         return start_child(command, environment)
 
     return start
