@@ -5,8 +5,10 @@ install have them beside it. Both are found from this file alone, so that no sta
 site-packages by another install can win.
 """
 
+import re
 from pathlib import Path
 
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -33,3 +35,32 @@ def cache_folder() -> Path:
     from platformdirs import user_cache_path
 
     return user_cache_path("perfgate") / "kernels"
+
+
+def kernel_files(source: str) -> tuple[Path, ...]:
+    """Return a kernel source and the headers that it includes with quotes, and theirs, each once.
+
+    Args:
+        source: an absolute path, or a file of the kernels folder.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    path = Path(source)
+    path = path if path.is_absolute() else resource_folder("kernels") / source
+    if not path.is_file():
+        message = f"kernel source {source} does not exist: a source is an absolute path or a file of the kernels folder"
+        raise FileNotFoundError(message)
+    found: dict[Path, None] = {}
+    _collect(path.resolve(), found)
+    return tuple(found)
+
+
+def _collect(path: Path, found: dict[Path, None]) -> None:
+    if path in found:
+        return
+    found[path] = None
+    for name in _INCLUDE.findall(path.read_bytes()):
+        header = (path.parent / name.decode()).resolve()
+        if header.is_file():
+            _collect(header, found)

@@ -96,6 +96,7 @@ class Case:
         version: raised with every change of kernel, size or data: another version is not comparable.
         work: declared work of one execution.
         sources: kernel files, relative to the kernels folder or absolute; hashed into ``source_sha256``.
+            The first is the one that is timed: its machine code is hashed into ``code_sha256``.
         prepare: builds the case on a device. Everything slow or failing belongs here.
         timing: how it is timed.
         gated: whether the default policy judges it (host-timed cases are only reported).

@@ -1,15 +1,12 @@
 """What a case's kernels are: hashes of their sources, which are frozen for each version of a case."""
 
 import hashlib
-import re
 from pathlib import Path
 
 from perfgate.core.canonical import content_sha256
 from perfgate.core.case import Case, Suite
 from perfgate.errors import ConfigurationError
-from perfgate.resources import resource_folder
-
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
+from perfgate.resources import kernel_files
 
 
 def source_sha256(case: Case) -> str | None:
@@ -37,26 +34,12 @@ def source_files(case: Case) -> tuple[Path, ...]:
         ConfigurationError: a source does not exist.
     """
     found: dict[Path, None] = {}
-    for source in case.sources:
-        path = Path(source)
-        path = path if path.is_absolute() else resource_folder("kernels") / source
-        if not path.is_file():
-            raise ConfigurationError(
-                f"{case.id}: kernel source {source} does not exist",
-                hint="a source is an absolute path or a file of the kernels folder",
-            )
-        _collect(path.resolve(), found)
+    try:
+        for source in case.sources:
+            found.update(dict.fromkeys(kernel_files(source)))
+    except FileNotFoundError as error:
+        raise ConfigurationError(f"{case.id}: {error}") from error
     return tuple(found)
-
-
-def _collect(path: Path, found: dict[Path, None]) -> None:
-    if path in found:
-        return
-    found[path] = None
-    for name in _INCLUDE.findall(path.read_bytes()):
-        header = (path.parent / name.decode()).resolve()
-        if header.is_file():
-            _collect(header, found)
 
 
 def suite_sha256(suite: Suite) -> str:

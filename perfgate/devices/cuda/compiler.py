@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Protocol
 
 from perfgate.errors import CompileError, DeviceError
-from perfgate.resources import resource_folder
+from perfgate.resources import kernel_files
 
 # A kernel of this project compiles in seconds; templates of own suites may take minutes.
 COMPILE_TIMEOUT_S = 600.0
-
-_INCLUDE = re.compile(rb'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,12 +205,16 @@ class CodeCache:
         Raises:
             CompileError: with the compiler's log.
         """
-        path = source_path(source)
+        try:
+            files = kernel_files(source)
+        except FileNotFoundError as error:
+            raise CompileError(str(error)) from error
+        path = files[0]
         options = tuple(f"-D{name}={value}" for name, value in sorted(defines.items()))
         key = hashlib.sha256()
         for part in (self._compiler.name, self._architecture, *options):
             key.update(part.encode() + b"\0")
-        for file in (path, *included_files(path)):
+        for file in files:
             key.update(file.read_bytes() + b"\0")
         place = self._folder / f"{path.stem}-{key.hexdigest()[:32]}.cubin"
         kept = _read_kept(place)
@@ -239,31 +241,6 @@ def _read_kept(place: Path) -> bytes | None:
         return None
     digest, code = content[:32], content[32:]
     return code if code and hashlib.sha256(code).digest() == digest else None
-
-
-def source_path(source: str) -> Path:
-    """Return the file that a case names: absolute, or in the kernels folder.
-
-    Raises:
-        CompileError: there is no such file.
-    """
-    path = Path(source)
-    if not path.is_absolute():
-        path = resource_folder("kernels") / source
-    if not path.is_file():
-        raise CompileError(f"kernel source {source} does not exist", hint="a path must be absolute or in kernels/")
-    return path
-
-
-def included_files(path: Path, seen: frozenset[Path] = frozenset()) -> tuple[Path, ...]:
-    """Return the files that a source includes with quotes, and theirs, each once."""
-    found: list[Path] = []
-    for name in _INCLUDE.findall(path.read_bytes()):
-        file = path.parent / name.decode()
-        if file not in seen and file not in found and file.is_file():
-            found.append(file)
-            found.extend(one for one in included_files(file, seen | set(found)) if one not in found)
-    return tuple(found)
 
 
 def _compile_error(source: Path, compiler: str, log: str) -> CompileError:

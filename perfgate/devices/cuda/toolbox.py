@@ -67,7 +67,7 @@ class CudaToolbox:
         self._cache = cache
         self._arena = arena
         self._modules: dict[str, Any] = {}
-        self._code: list[str] = []
+        self._code: list[tuple[str, str]] = []
         self._buffers: list[ArenaBuffer] = []
 
     @property
@@ -80,10 +80,9 @@ class CudaToolbox:
         """Handle of the stream."""
         return int(self._stream.handle)
 
-    @property
-    def code_sha256(self) -> tuple[str, ...]:
-        """Hashes of the cubins that were asked for since the last ``begin``, in order."""
-        return tuple(self._code)
+    def code_sha256(self, source: str) -> tuple[str, ...]:
+        """Hashes of the cubins of a source that were asked for since the last ``begin``, in order."""
+        return tuple(code for asked, code in self._code if asked == source)
 
     def begin(self) -> None:
         """Start counting code and buffers for a new case."""
@@ -108,7 +107,7 @@ class CudaToolbox:
     def kernel(self, source: str, function: str, *, defines: Mapping[str, int | str] | None = None) -> CudaKernel:
         """See core.toolbox.Toolbox.kernel."""
         cubin = self._cache.cubin(source, defines or {})
-        self._code.append(cubin.sha256)
+        self._code.append((source, cubin.sha256))
         drv = driver()
         if cubin.sha256 not in self._modules:
             try:
