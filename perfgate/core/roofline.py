@@ -46,25 +46,24 @@ def roofline_position(work: Work, time_s: float, roofs: Roofs, timing: Timing = 
     if timing is not Timing.EVENTS or not (bytes_moved or flop):
         return replace(position, bound=Bound.LATENCY)
     memory, compute = roofs.memory_roof(work.memory_level), roofs.compute_roof(work.pipe)
-    terms_s = {
-        Bound.MEMORY: _term_s(bytes_moved, memory),
-        Bound.COMPUTE: _term_s(flop, compute),
-    }
-    known_s = {bound: term for bound, term in terms_s.items() if term is not None}
-    if len(known_s) < len(terms_s):
+    memory_s, compute_s = _term_s(bytes_moved, memory), _term_s(flop, compute)
+    if memory_s is None or compute_s is None:
         return position
-    bound = max(known_s, key=lambda one: known_s[one])
-    if known_s[bound] < max(roofs.launch_s or 0.0, _EXPLAINED * time_s):
+    if max(memory_s, compute_s) < max(roofs.launch_s or 0.0, _EXPLAINED * time_s):
         return replace(position, bound=Bound.LATENCY)
-    roof, rate = (memory, bytes_moved / time_s) if bound is Bound.MEMORY else (compute, flop / time_s)
-    if roof is None:
-        return position
+    if memory_s >= compute_s:
+        return _under(position, Bound.MEMORY, memory, bytes_moved / time_s)
+    return _under(position, Bound.COMPUTE, compute, flop / time_s)
+
+
+def _under(position: RooflinePosition, bound: Bound, roof: Roof | None, rate_per_s: float) -> RooflinePosition:
+    measured, reference = (roof.measured_per_s, roof.reference_per_s) if roof is not None else (None, None)
     return replace(
         position,
         bound=bound,
-        roof=roof.label,
-        of_measured=rate / roof.measured_per_s if roof.measured_per_s else None,
-        of_theoretical=rate / roof.reference_per_s if roof.reference_per_s else None,
+        roof=None if roof is None else roof.label,
+        of_measured=rate_per_s / measured if measured else None,
+        of_theoretical=rate_per_s / reference if reference else None,
     )
 
 

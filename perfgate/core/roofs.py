@@ -236,11 +236,9 @@ def _streams(info: CaseInfo, level: MemoryLevel, l2_bytes: int | None) -> bool:
 
 
 def _computes(work: Work, roof: Roof, dram: Roof) -> bool:
-    if not work.work_flop:
-        return False
     intensity = work.intensity_flop_per_byte
     if intensity is None:
-        return True
+        return work.work_flop > 0
     ridge = ridge_flop_per_byte(roof.reference_per_s, dram.best_per_s)
     return intensity >= (_COMPUTE_FLOP_PER_BYTE if ridge is None else ridge)
 

@@ -229,14 +229,10 @@ def collective(
 
 def bus_factor(kind: Collective, ranks: int) -> float:
     """Return what turns S / T into bus bandwidth, comparable with the link (nccl-tests doc/PERFORMANCE.md)."""
+    if kind in (Collective.BROADCAST, Collective.REDUCE):
+        return 1.0
     ring = (ranks - 1) / ranks
-    match kind:
-        case Collective.ALL_REDUCE:
-            return 2 * ring
-        case Collective.REDUCE_SCATTER | Collective.ALL_GATHER | Collective.ALL_TO_ALL:
-            return ring
-        case Collective.BROADCAST | Collective.REDUCE:
-            return 1.0
+    return 2 * ring if kind is Collective.ALL_REDUCE else ring
 
 
 def _shape(kind: Collective, algorithm: Algorithm, ranks: int) -> tuple[float, int, float]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from perfgate.core.case import Work
 from perfgate.core.caveat import Caveat
 from perfgate.core.codec import encode
 from perfgate.core.estimate import Prediction
@@ -29,7 +30,7 @@ def render_predictions(
     first = predictions[0]
     page.line(f"{first.kind}: {first.subject}", "bold")
     if first.work is not None:
-        page.line(_work_text(first))
+        page.line(_work_text(first, first.work))
     beside = max(1, (page.width - 24) // _COLUMNS_OF_TEXT)
     for start in range(0, len(predictions), beside):
         page.blank()
@@ -57,10 +58,7 @@ def predictions_document(predictions: Sequence[Prediction], measured_s: float | 
     }
 
 
-def _work_text(prediction: Prediction) -> str:
-    work = prediction.work
-    if work is None:
-        return ""
+def _work_text(prediction: Prediction, work: Work) -> str:
     unit = prediction.compute_roof.unit if prediction.compute_roof is not None else "FLOP"
     parts = []
     if work.work_flop:
@@ -180,10 +178,10 @@ def _waves(prediction: Prediction) -> str:
 
 def _share(prediction: Prediction, time_s: float, *, compute: bool) -> str:
     roof = prediction.compute_roof if compute else prediction.memory_roof
-    if prediction.work is None or roof is None or not roof.best_per_s:
+    if prediction.work is None or roof is None or roof.best_per_s is None:
         return ""
     amount = prediction.work.work_flop if compute else prediction.work.moved_bytes
-    return percent_text(amount / time_s / roof.best_per_s, decimals=1) if amount else ""
+    return percent_text(amount / time_s / roof.best_per_s, decimals=1)
 
 
 def _amount(amount: int, unit: str) -> str:

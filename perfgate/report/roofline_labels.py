@@ -98,9 +98,7 @@ def draw_memory_labels(canvas: Canvas, chart: RooflineChart, taken: Sequence[Box
     low_x = canvas.axes.get_xlim()[0]
     boxes: list[Box] = []
     for roof in chart.memory:
-        rate, top = roof.best_per_s, max((roof.best_per_s or 0.0 for roof in chart.compute), default=0.0)
-        if rate is None:
-            continue
+        rate, top = roof.best_per_s or 1.0, max((roof.best_per_s or 0.0 for roof in chart.compute), default=0.0)
         text = _roof_text(roof)
         width, height = canvas.text_size(text, _NORMAL, "bold")
         start = _entry(canvas.place(low_x, rate * low_x), canvas.frame, angle)

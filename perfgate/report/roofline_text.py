@@ -37,6 +37,7 @@ class _Plot:
         self.low_x, self.high_x = math.log10(min(xs)) - 0.4, math.log10(max(xs)) + 0.4
         self.low_y, self.high_y = math.log10(min(ys)) - 0.3, math.log10(max(ys)) + 0.3
         self.columns, self.rows = width - _AXIS - 1, _HEIGHT
+        self.marked: set[tuple[int, int]] = set()
         self.cells = [[" "] * self.columns for _ in range(self.rows)]
 
     def column(self, value: float) -> int:
@@ -55,8 +56,9 @@ class _Plot:
 
     def mark(self, row: int, column: int, name: str) -> None:
         """Put a case's letter where it belongs, or right of the letters that stand there already."""
-        while column < self.columns - 1 and self.cells[row][column].isalpha():
+        while (row, column) in self.marked:
             column += 1
+        self.marked.add((row, column))
         self.put(row, column, name)
 
 

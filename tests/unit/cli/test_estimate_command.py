@@ -56,24 +56,8 @@ def test_estimate__of_each_kind_on_two_machines(
 
 
 def test_estimate__the_documents_example(capsys: pytest.CaptureFixture[str]) -> None:
-    code = run(
-        [
-            "estimate",
-            "gemm",
-            "--m",
-            "2048",
-            "--n",
-            "2048",
-            "--k",
-            "2048",
-            "--dtype",
-            "fp32",
-            "--time",
-            "1ms",
-            "--gpu",
-            "H200",
-        ]
-    )
+    sizes = ["--m", "2048", "--n", "2048", "--k", "2048"]
+    code = run(["estimate", "gemm", *sizes, "--dtype", "fp32", "--time", "1ms", "--gpu", "H200"])
     out = capsys.readouterr().out
     assert code == 0
     assert "50331648 bytes" in out

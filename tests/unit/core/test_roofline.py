@@ -122,6 +122,12 @@ def test_measured_roofs__of_an_integer_pipe_count_operations() -> None:
     assert roofs.compute_roof("int8-tensor").unit == "OP"
 
 
+def test_measured_roofs__a_case_that_names_a_pipe_without_flop_is_no_compute_roof() -> None:
+    idle = Work(dtype="fp32", pipe="fp32")
+    roofs = measured_roofs(h200_run({"user.idle": (idle, 1e-3)}), TABLE)
+    assert roofs.compute_roof("fp32").measured_per_s is None
+
+
 def test_roof__reference_is_pins_for_memory_and_the_datasheet_for_compute() -> None:
     assert ROOFS.memory_roof(MemoryLevel.DRAM).reference_kind is RoofKind.THEORETICAL
     assert ROOFS.compute_roof("bf16-tensor").reference_kind is RoofKind.DATASHEET

@@ -1,9 +1,12 @@
 """What the picture is made from."""
 
+from dataclasses import replace
+
 import pytest
 
 from perfgate.core.report import Estimate
 from perfgate.core.roofs import measured_roofs
+from perfgate.core.run import Injection
 from perfgate.core.verdict import CaseVerdict
 from perfgate.report.roofline_chart import chart_of_report, chart_of_run
 from tests.unit.report.roofline_reports import CROWDED, TABLE, make_placed_report, make_session
@@ -26,8 +29,6 @@ def test_chart_of_report__shows_measured_or_needed_roofs_only() -> None:
 
 
 def test_chart_of_report__leaves_out_what_was_not_measured() -> None:
-    from dataclasses import replace
-
     report = make_placed_report()
     first = replace(report.cases[0], candidate_s=None, verdict=CaseVerdict.MISSING)
     chart = chart_of_report(replace(report, cases=(first, *report.cases[1:])))
@@ -35,8 +36,6 @@ def test_chart_of_report__leaves_out_what_was_not_measured() -> None:
 
 
 def test_chart_of_report__scales_intervals_in_cycles_to_time() -> None:
-    from dataclasses import replace
-
     report = make_placed_report()
     cycles = Estimate(value=1000.0, low=990.0, high=1020.0, confidence=0.95)
     case = replace(report.cases[0], candidate=cycles)
@@ -47,9 +46,22 @@ def test_chart_of_report__scales_intervals_in_cycles_to_time() -> None:
     assert chart_of_report(replace(report, cases=(bare,))).rows[0].low_s is None
 
 
-def test_chart_of_run__skips_cases_without_a_valid_launch() -> None:
-    from dataclasses import replace
+def test_chart_of_run__says_recorded_and_rehearsed() -> None:
+    run = replace(make_session(), device_kind="recorded", injected=(Injection(pattern="gemm.*", requested="+3%"),))
+    footer = chart_of_run(run, measured_roofs(run, TABLE)).footer[-1]
+    assert footer.startswith("RECORDED, not measured on this machine")
+    assert "rehearsed: gemm.* +3%" in footer
 
+
+def test_chart__of_a_partition_names_it() -> None:
+    run = make_session()
+    part = replace(run, gpu=replace(run.gpu, mig_profile="1g.18gb", ecc_enabled=None))
+    footer = chart_of_run(part, measured_roofs(part, TABLE)).footer[0]
+    assert "MIG 1g.18gb" in footer
+    assert "ECC" not in footer
+
+
+def test_chart_of_run__skips_cases_without_a_valid_launch() -> None:
     run = make_session()
     emptied = replace(run, launches=())
     assert chart_of_run(emptied, measured_roofs(emptied, TABLE)).points == ()

@@ -202,6 +202,33 @@ def test_svg__of_a_report_without_roofs_has_its_cases() -> None:
     assert "gemm.bf16[n=4096]" in render_roofline_svg(chart_of_report(report))
 
 
+def test_svg__of_cases_below_no_roof_and_without_intervals() -> None:
+    report = make_placed_report()
+    bare = tuple(replace(case, candidate=None, roofline=None) for case in report.cases)
+    joined = "\n".join(texts(render_roofline_svg(chart_of_report(replace(report, cases=bare)))))
+    assert "gemm.bf16[n=4096]\n735 TFLOP/s" in joined or "735 TFLOP/s" in joined
+    assert "of roof" not in joined
+
+
+def test_svg__of_rows_without_intervals() -> None:
+    report = make_placed_report()
+    bare = tuple(replace(case, candidate=None) for case in report.cases)
+    joined = "\n".join(texts(render_roofline_svg(chart_of_report(replace(report, cases=bare)))))
+    assert "4.22 TB/s, 92 % of DRAM" in joined
+
+
+def test_svg__of_an_unknown_gpu_compares_rows_with_the_measured_roof() -> None:
+    run = replace(make_session(), gpu=Gpu(name="NVIDIA Z999"))
+    joined = "\n".join(texts(render_roofline_svg(chart_of_run(run, measured_roofs(run, TABLE)))))
+    assert "4.22 TB/s, 92 % of DRAM" in joined
+
+
+def test_svg__a_move_too_short_to_see_has_no_arrow_in_its_row() -> None:
+    moves = {"bandwidth.copy[bytes=4GiB]": (CaseVerdict.SUSPECTED, 0.004)}
+    joined = "\n".join(texts(render_roofline_svg(chart_of_report(make_placed_report(SMALL, moves)))))
+    assert "time +0.4 %" in joined
+
+
 def test_png__is_a_png_of_useful_size() -> None:
     png = render_roofline_png(chart_of_report(make_placed_report()))
     assert png[:8] == b"\x89PNG\r\n\x1a\n"

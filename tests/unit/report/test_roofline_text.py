@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from perfgate.core.access import access
+from perfgate.core.case import Work
 from perfgate.core.gemm import gemm
 from perfgate.core.gpu_table import gpu_sheet
 from perfgate.core.roofs import Roofs, sheet_roofs
@@ -32,6 +34,21 @@ def test_render_roofline_text__shows_roofs_ridges_and_shares() -> None:
     assert all(letter in plot for letter in "abc")
 
 
+def test_render_roofline_text__cases_at_one_place_stand_beside_each_other() -> None:
+    works = dict(SMALL) | {"gemm.bf16_again[n=4096]": SMALL["gemm.bf16[n=4096]"]}
+    plot = render_roofline_text(chart_of_report(make_placed_report(works)), 80).split("  case")[0]
+    assert any("cd" in line for line in plot.splitlines())
+
+
+def test_render_roofline_text__a_roof_that_starts_below_the_plot_is_cut_not_wrapped() -> None:
+    works = {case_id: SMALL[case_id] for case_id in SMALL if not case_id.startswith("gemm.fp32")}
+    text = render_roofline_text(chart_of_report(make_placed_report({"gemm.bf16[n=4096]": works["gemm.bf16[n=4096]"]})))
+    assert "BF16 tensor" in text
+    low = works | {"user.low[n=1]": (Work(work_flop=2**20, read_bytes=2**20, dtype="fp32", pipe="fp32"), 1e-3)}
+    plot = render_roofline_text(chart_of_report(make_placed_report(low, {})), 80).split("  case")[0]
+    assert plot.count("/") > 10
+
+
 def test_render_roofline_text__of_roofs_alone() -> None:
     text = render_roofline_text(chart_of_roofs(sheet_roofs(gpu_sheet(TABLE, "H200"), TABLE), ("a note",)))
     assert "989 TFLOP/s" in text
@@ -54,6 +71,14 @@ def test_render_predictions__side_by_side_with_a_measured_time() -> None:
     assert "17.2 GFLOP / (66.9 TFLOP/s x 0.97)" in text
     # A caveat of all machines is said once.
     assert text.count("the roofs are the vendor's") == 1
+
+
+def test_render_predictions__of_a_copy_have_no_share_of_a_compute_roof() -> None:
+    found = access(2**28, roofs=sheet_roofs(gpu_sheet(TABLE, "L4"), TABLE))
+    text = render_predictions([found], width=80, color=False, unicode=True, measured_s=8e-3)
+    assert "of the memory roof" in text
+    assert "of the compute roof" not in text
+    assert "useful bandwidth" in text
 
 
 def test_render_predictions__of_a_collective() -> None:
