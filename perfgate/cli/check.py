@@ -22,6 +22,9 @@ from perfgate.cli.options import (
 @measuring_options
 @baseline_option
 @policy_option
+@click.option(
+    "--base-ref", metavar="REF", help="Read baseline and policy from this commit, so that a change cannot loosen them."
+)
 @output_option
 @view_options
 @verbose_option
