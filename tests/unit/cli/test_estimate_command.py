@@ -88,7 +88,7 @@ def test_estimate__over_links_side_by_side(link: str, capsys: pytest.CaptureFixt
         ("grouped-gemm --n 8 --k 8 --gpu H200", "either --expert-tokens"),
         ("grouped-gemm --n 8 --k 8 --expert-tokens 3,x --gpu H200", "not a list of whole numbers"),
         ("serial --step shuffle=x --gpu H200", "not a whole number"),
-        ("serial --step shufle --gpu H200", "did you mean shuffle"),
+        ("serial --step shuffl --gpu H200", "did you mean shuffle"),
         ("serial --step shuffle --gpu gb300", "clock of NVIDIA GB300 is unknown"),
         ("transfer --size 8", "no link is named"),
         ("transfer --size 8 --link nvlink9", "no link named"),

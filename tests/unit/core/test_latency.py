@@ -61,7 +61,7 @@ def test_serial__refuses_what_nobody_published_or_makes_no_sense() -> None:
     with pytest.raises(ConfigurationError, match="must be a positive whole number"):
         serial(steps(shuffle=0), clock_hz=1e9, machine="x")
     with pytest.raises(ConfigurationError) as caught:
-        latency_named(TABLE, "shufle")
+        latency_named(TABLE, "shuffl")
     assert "shuffle" in caught.value.hint
     with pytest.raises(ConfigurationError) as caught:
         latency_named(TABLE, "???")
