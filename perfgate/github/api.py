@@ -167,12 +167,17 @@ class Api:
         for attempt in range(MAX_TRIES):
             try:
                 answer = self._followed(method, url, query, body)
+            except requests.exceptions.SSLError:
+                raise UnreachableError(
+                    f"{what}: the server's certificate is not trusted",
+                    hint="name the authority's certificate in REQUESTS_CA_BUNDLE",
+                ) from None
             except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
                 trouble, wait_s = f"no answer ({type(error).__name__})", 2.0**attempt
                 if not is_repeatable and not isinstance(error, requests.ConnectTimeout):
                     raise UncertainError(f"{what}: {trouble}") from None
-            except requests.RequestException as error:
-                raise UnreachableError(f"{what}: {type(error).__name__}", hint="check proxy and addresses") from None
+            except OSError as error:  # of requests, or of a file that its environment names
+                raise UnreachableError(f"{what}: {error}", hint="check proxy and certificate settings") from None
             else:
                 if answer.ok:
                     return answer

@@ -8,15 +8,6 @@ ACCEPTED_LABEL = "perfgate-accepted"
 _MAY_ACCEPT = frozenset({"admin", "maintain", "write", "triage"})
 
 
-def fetch_pull(api: Api, number: int) -> PullRequest:
-    """Fetch a pull request by its number.
-
-    Raises:
-        PublishError: it could not be fetched.
-    """
-    return parse_pull(api.fetch(f"/pulls/{number}"))
-
-
 def fetch_pull_of_run(api: Api, run: WorkflowRun) -> PullRequest | None:
     """Find the open pull request whose head a workflow run was of; None where the head has moved on, or is none.
 
