@@ -1,4 +1,8 @@
-"""Colours, shapes and sizes of the pictures, and the dark dress of an SVG."""
+"""Colours, shapes and sizes of text in the pictures, and the dark dress of an SVG."""
+
+import functools
+import re
+from typing import Any
 
 from perfgate.core.verdict import CaseVerdict
 
@@ -54,3 +58,30 @@ def with_dark_dress(svg: str) -> str:
     sheet = f"<style>@media (prefers-color-scheme: dark){{{rules}}}</style>"
     head, opening, rest = svg.partition("<defs>")
     return f"{head}{opening}{sheet}{rest}"
+
+
+def text_size(text: str, size: float, weight: str = "normal") -> tuple[float, float]:
+    """Return width and height [points] of text of one or more lines."""
+    from matplotlib.font_manager import FontProperties
+
+    font = FontProperties(family="DejaVu Sans", size=size, weight=weight)
+    widths = [float(_renderer().get_text_width_height_descent(line, font, False)[0]) for line in text.split("\n")]
+    return max(widths), 1.25 * size * len(widths)
+
+
+@functools.cache
+def _renderer() -> Any:
+    """A renderer at 72 dots per inch, where one dot is one point; text is measured on it."""
+    from matplotlib.backends.backend_agg import RendererAgg
+
+    return RendererAgg(8, 8, 72)  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def broken_id(case_id: str, width: int = 34) -> str:
+    """Break a case id that is longer than ``width`` before its bracket and after commas, where a reader would."""
+    lines = [""]
+    for part in re.findall(r"\[?[^\[,]*,?", case_id):
+        if part and lines[-1] and len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line if len(line) <= width else f"{line[: width - 1]}\N{HORIZONTAL ELLIPSIS}" for line in lines)

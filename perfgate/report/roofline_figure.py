@@ -17,8 +17,9 @@ from perfgate.report.figure_style import (
     with_dark_dress,
 )
 from perfgate.report.roofline_chart import RooflineChart
+from perfgate.report.roofline_labels import compute_label_width
 from perfgate.report.roofline_panel import LINE_STYLES, draw_roofline
-from perfgate.report.rows_panel import draw_rows
+from perfgate.report.rows_panel import draw_rows, name_width, result_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
 _PNG_DPI = 200
 _DPI = 72  # one dot is one point while the figure is laid out
-_WIDTH = 10.6  # inches, as all below
-_LEFT, _RIGHT = 0.85, 2.75
-_PANEL = 5.3
+_WIDTH = 10.6  # inches at least, as all below
+_EDGE, _LEFT, _RIGHT = 0.2, 0.85, 2.3
+_PANEL, _BARS = 5.3, 3.6  # height of the log-log panel, least width of the rows
 _HEAD, _UNDER, _LEGEND_LINE, _FOOT_LINE = 0.5, 0.5, 0.2, 0.18
-_ROW, _ROWS_HEAD, _ROWS_FOOT, _ROWS_LEFT, _ROWS_RIGHT = 0.26, 0.42, 0.55, 2.75, 3.3
+_ROW, _ROWS_HEAD, _ROWS_FOOT = 0.26, 0.42, 0.55
 _RC: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "perfgate",
@@ -63,48 +64,45 @@ def _saved(chart: RooflineChart, kind: str) -> bytes:
 
 def _figure(chart: RooflineChart) -> "Figure":
     """Return the figure: the log-log panel where there are roofs or points, rows for cases without FLOP, footer."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     has_panel = bool(chart.points or chart.compute or chart.memory)
     shapes = family_shapes([case.family for case in (*chart.points, *chart.rows)])
     legend = _legend(chart, shapes)
     under = _UNDER + _LEGEND_LINE * len(legend) + 0.15
+    names, results = (name_width(chart.rows), result_width(chart.rows)) if chart.rows else (0.0, 0.0)
+    left, right = names / _DPI + _EDGE, results / _DPI + _EDGE
+    width = max(_WIDTH, left + _BARS + right)
     rows = _ROWS_HEAD + _ROW * len(chart.rows) + _ROWS_FOOT if chart.rows else 0.0
     foot = _FOOT_LINE * (len(chart.footer) + 1) + 0.1
     height = _HEAD + (_PANEL if has_panel else 0.0) + under + rows + foot
-    figure = Figure(figsize=(_WIDTH, height), dpi=_DPI, facecolor=PAPER)
-    renderer: Any = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
-    figure.text(0.2 / _WIDTH, 1 - 0.28 / height, chart.title, fontsize=12, fontweight="bold", color=INK, va="center")
-    unlabelled = 0
+    figure = Figure(figsize=(width, height), dpi=_DPI, facecolor=PAPER)
+    _write(figure, height - 0.35, chart.title, fontsize=12, fontweight="bold", color=INK)
+    lines = list(chart.footer)
     if has_panel:
-        axes = _axes(figure, _LEFT, foot + rows + under, _RIGHT, _PANEL)
-        unlabelled = draw_roofline(axes, renderer, chart, shapes)
+        margin = max(_RIGHT, compute_label_width(chart) / _DPI)
+        unlabelled = draw_roofline(_axes(figure, _LEFT, foot + rows + under, margin, _PANEL), chart, shapes)
+        if unlabelled:
+            lines.insert(0, f"Without a label for want of room: {unlabelled}; the table names every case")
     _draw_legend(figure, legend, foot + rows + under - _UNDER)
     if chart.rows:
-        figure.text(
-            0.2 / _WIDTH,
-            (foot + rows - 0.22) / height,
-            "Cases without FLOP  (thick tick: measured roof)",
-            fontsize=10,
-            fontweight="bold",
-            color=INK,
-        )
-        draw_rows(_axes(figure, _ROWS_LEFT, foot + _ROWS_FOOT, _ROWS_RIGHT, _ROW * len(chart.rows)), chart.rows, shapes)
-    lines = list(chart.footer)
-    if unlabelled:
-        lines.insert(0, f"Without a label for want of room: {unlabelled}; the table names every case")
+        heading = "Cases without FLOP  (thick tick: measured roof)"
+        _write(figure, foot + rows - 0.25, heading, fontsize=10, fontweight="bold", color=INK)
+        draw_rows(_axes(figure, left, foot + _ROWS_FOOT, right, _ROW * len(chart.rows)), chart.rows, shapes)
     for index, line in enumerate(reversed(lines)):
-        figure.text(0.2 / _WIDTH, (0.12 + index * _FOOT_LINE) / height, line, fontsize=7, color=MUTED, va="bottom")
+        _write(figure, 0.12 + index * _FOOT_LINE, line, fontsize=7, color=MUTED)
     return figure
+
+
+def _write(figure: "Figure", bottom: float, text: str, **style: Any) -> None:
+    """Write a line at the left edge, so many inches above the bottom."""
+    figure.text(_EDGE / figure.get_figwidth(), bottom / figure.get_figheight(), text, va="bottom", **style)
 
 
 def _axes(figure: "Figure", left: float, bottom: float, right: float, height: float) -> "Axes":
     """Add axes by their margins and height in inches."""
-    whole = figure.get_figheight()
-    return figure.add_axes(
-        (left / _WIDTH, bottom / whole, (_WIDTH - left - right) / _WIDTH, height / whole), facecolor=PAPER
-    )
+    wide, high = figure.get_size_inches()
+    return figure.add_axes((left / wide, bottom / high, (wide - left - right) / wide, height / high), facecolor=PAPER)
 
 
 def _legend(chart: RooflineChart, shapes: dict[str, str]) -> list[list["Line2D"]]:
@@ -131,7 +129,7 @@ def _draw_legend(figure: "Figure", lines: list[list["Line2D"]], top: float) -> N
         figure.legend(
             handles=handles,
             loc="upper left",
-            bbox_to_anchor=(_LEFT / _WIDTH, (top - index * _LEGEND_LINE) / figure.get_figheight()),
+            bbox_to_anchor=(_LEFT / figure.get_figwidth(), (top - index * _LEGEND_LINE) / figure.get_figheight()),
             ncols=len(handles),
             frameon=False,
             fontsize=7.5,

@@ -6,11 +6,11 @@ One point is the unit of length throughout: the figure is laid out at 72 dots pe
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perfgate.core.roofs import Roof, RoofKind
 from perfgate.core.units import percent_text, rate_text
-from perfgate.report.figure_style import INK, MUTED, PAPER, case_color
+from perfgate.report.figure_style import INK, MUTED, PAPER, broken_id, case_color, text_size
 from perfgate.report.placement import Box, Point, Segment, box_around, free_place, spread
 from perfgate.report.roofline_chart import ChartCase, RooflineChart
 
@@ -27,10 +27,9 @@ _LEADER = 12.0  # a label further away is tied to its case by a line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """The axes, with what is needed to measure text and to go from values to places on the figure."""
+    """The axes, and the way from values to places on the figure."""
 
     axes: "Axes"
-    renderer: Any
 
     def place(self, x: float, y: float) -> Point:
         """Return where a value lies [points]."""
@@ -40,14 +39,6 @@ class Canvas:
     def case_place(self, case: ChartCase) -> Point:
         """Return where a case lies [points]."""
         return self.place(case.intensity_flop_per_byte or math.nan, case.rate_per_s or math.nan)
-
-    def text_size(self, text: str, size: float, weight: str = "normal") -> Point:
-        """Return width and height [points] of text of one or more lines."""
-        from matplotlib.font_manager import FontProperties
-
-        font = FontProperties(size=size, weight=weight)
-        widths = [self.renderer.get_text_width_height_descent(line, font, False)[0] for line in text.split("\n")]
-        return max(widths), 1.25 * size * len(widths)
 
     @property
     def frame(self) -> Box:
@@ -81,7 +72,7 @@ def draw_ridges(canvas: Canvas, chart: RooflineChart) -> list[Box]:
     boxes = []
     for group in groups:
         text = "ridge " + ", ".join(text for _, text in group)
-        width, height = canvas.text_size(text, _SMALL)
+        width, height = text_size(text, _SMALL)
         center = (group[-1][0] + 2 + height / 2, canvas.frame.bottom + 3 + width / 2)
         canvas.axes.annotate(
             text, center, xycoords="figure points", rotation=90, fontsize=_SMALL, color=MUTED, ha="center",
@@ -100,7 +91,7 @@ def draw_memory_labels(canvas: Canvas, chart: RooflineChart, taken: Sequence[Box
     for roof in chart.memory:
         rate, top = roof.best_per_s or 1.0, max((roof.best_per_s or 0.0 for roof in chart.compute), default=0.0)
         text = _roof_text(roof)
-        width, height = canvas.text_size(text, _NORMAL, "bold")
+        width, height = text_size(text, _NORMAL, "bold")
         start = _entry(canvas.place(low_x, rate * low_x), canvas.frame, angle)
         end = canvas.place(top / rate, top) if top else (canvas.frame.right, canvas.frame.top)
         room = math.hypot(end[0] - start[0], end[1] - start[1]) - width
@@ -163,6 +154,12 @@ def _draw_leader(canvas: Canvas, start: Point, end: Point, color: str) -> None:
     )  # fmt: skip
 
 
+def compute_label_width(chart: RooflineChart) -> float:
+    """Return the room that names of compute roofs need right of the panel [points]."""
+    widths = [text_size(line, _NORMAL, "bold")[0] for roof in chart.compute for line in _roof_text(roof).split("\n")]
+    return max(widths, default=0.0) + 20
+
+
 def _roof_text(roof: Roof) -> str:
     """``"BF16 tensor 735 TFLOP/s"`` and, below, how that compares with paper."""
     value = rate_text(roof.best_per_s or 0.0, roof.unit)
@@ -185,7 +182,7 @@ def draw_case_labels(
     for case in sorted(cases, key=lambda case: not case.is_moved)[:MOST_LABELS]:
         text, weight = _case_text(case), "bold" if case.is_moved else "normal"
         anchor = canvas.case_place(case)
-        width, height = canvas.text_size(text, _NORMAL, weight)
+        width, height = text_size(text, _NORMAL, weight)
         size, others = (width + 4, height + 1), [box for box in boxes if not _is_at(box, anchor)]
         place = free_place(anchor, size, others, segments, canvas.frame)
         if place is None and case.is_moved:
@@ -220,7 +217,7 @@ def _case_text(case: ChartCase) -> str:
     change = ""
     if case.change is not None and case.is_moved:
         change = f"\ntime {percent_text(case.change, signed=True, decimals=1)}"
-    return f"{case.id}\n{case.rate_text}{of_roof}{change}"
+    return f"{broken_id(case.id)}\n{case.rate_text}{of_roof}{change}"
 
 
 def _intensity_text(value: float) -> str:

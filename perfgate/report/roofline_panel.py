@@ -31,9 +31,9 @@ _VISIBLE_ARROW, _FIXED_ARROW = 11.0, 24.0
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def draw_roofline(axes: "Axes", renderer: Any, chart: RooflineChart, shapes: dict[str, str]) -> int:
+def draw_roofline(axes: "Axes", chart: RooflineChart, shapes: dict[str, str]) -> int:
     """Draw the panel; return how many cases found no place for their label."""
-    canvas = Canvas(axes=axes, renderer=renderer)
+    canvas = Canvas(axes=axes)
     _set_axes(axes, chart)
     segments = _draw_roofs(canvas, chart)
     boxes = [box_around(canvas.case_place(case), MARK, MARK) for case in chart.points]

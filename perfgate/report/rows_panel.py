@@ -3,22 +3,23 @@
 from typing import TYPE_CHECKING
 
 from perfgate.core.units import percent_text, time_text
-from perfgate.report.figure_style import GRID, INK, MUTED, PAPER, ROOF, case_color
+from perfgate.report.figure_style import GRID, INK, MUTED, PAPER, ROOF, case_color, text_size
 from perfgate.report.roofline_chart import ChartCase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LABEL_POINTS = 7.5
+_LONGEST = 64  # characters of a name; the tables have the rest
 _VISIBLE_ARROW = 0.008  # share of the axis
 
 
 def draw_rows(axes: "Axes", rows: tuple[ChartCase, ...], shapes: dict[str, str]) -> None:
     """Draw one line a case: how much of its roof it reaches, the measured roof as a tick; time alone for what waits."""
-    shares = [share for case in rows if (share := _share(case)) is not None]
-    high = max(1.04, *(share * 1.04 for share in shares)) if shares else 1.04
+    shares = [share for case in rows for share in (_share(case), _share_before(case)) if share is not None]
+    high = 1.04 * max(1.0, *shares, 0.0)
     axes.set(xlim=(0, high), ylim=(len(rows) - 0.4, -0.6))
-    axes.set_yticks(range(len(rows)), [case.id for case in rows])
+    axes.set_yticks(range(len(rows)), [_name(case) for case in rows])
     axes.tick_params(axis="y", length=0, labelsize=_LABEL_POINTS, labelcolor=INK)
     axes.tick_params(axis="x", colors=MUTED, labelsize=8, length=3)
     axes.xaxis.set_major_formatter(lambda value, _: percent_text(value, decimals=0))
@@ -37,8 +38,31 @@ def draw_rows(axes: "Axes", rows: tuple[ChartCase, ...], shapes: dict[str, str])
         _draw_row(axes, row, case, shapes[case.family])
 
 
+def name_width(rows: tuple[ChartCase, ...]) -> float:
+    """Return the room that names need left of the rows [points]."""
+    return max(text_size(_name(case), _LABEL_POINTS)[0] for case in rows) + 10
+
+
+def result_width(rows: tuple[ChartCase, ...]) -> float:
+    """Return the room that results need right of the rows [points]."""
+    return max(text_size(_row_text(case), _LABEL_POINTS, "bold")[0] for case in rows) + 18
+
+
+def _name(case: ChartCase) -> str:
+    if len(case.id) <= _LONGEST:
+        return case.id
+    half = _LONGEST // 2
+    return f"{case.id[:half]}\N{HORIZONTAL ELLIPSIS}{case.id[-half:]}"
+
+
 def _share(case: ChartCase) -> float | None:
     return case.of_theoretical if case.of_theoretical is not None else case.of_measured
+
+
+def _share_before(case: ChartCase) -> float | None:
+    """Share of the baseline; None where nothing moved."""
+    share = _share(case)
+    return share * case.time_s / case.baseline_s if share is not None and case.baseline_s and case.is_moved else None
 
 
 def _draw_row(axes: "Axes", row: int, case: ChartCase, shape: str) -> None:
@@ -64,10 +88,8 @@ def _draw_row(axes: "Axes", row: int, case: ChartCase, shape: str) -> None:
 
 
 def _draw_move(axes: "Axes", row: int, case: ChartCase, share: float, shape: str) -> None:
-    if not case.baseline_s or not case.is_moved:
-        return
-    before = share * case.time_s / case.baseline_s
-    if abs(before - share) < _VISIBLE_ARROW * axes.get_xlim()[1]:
+    before = _share_before(case)
+    if before is None or abs(before - share) < _VISIBLE_ARROW * axes.get_xlim()[1]:
         return
     color = case_color(case.verdict)
     axes.plot([before], [row], marker=shape, markersize=8, color=color, markerfacecolor=PAPER, zorder=5)

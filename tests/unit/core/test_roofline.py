@@ -90,6 +90,26 @@ def test_measured_roofs__a_rate_beyond_physics_is_no_roof() -> None:
     assert roofs.compute_roof("bf16-tensor").measured_case == "gemm.bf16[n=4096]"
 
 
+@pytest.mark.parametrize(
+    ("gpu", "moved_bytes", "footprint_bytes", "time_s"),
+    [
+        # A fill of 16 MiB that a cache took: 2.05 TB/s are 114 % of 1.792 (NVIDIA/nvbench#270).
+        (Gpu(name="x", memory_clock_hz=14.001e9, memory_bus_bits=512), 2**24, 2**33, 8.182e-6),
+        # Arrays of 8 MiB on a part with 32 MiB of L2: 697 of 288 GB/s (RRZE-HPC/gpu-benches#6).
+        (Gpu(name="x", memory_clock_hz=9.001e9, memory_bus_bits=128, l2_bytes=2**25), 2**24, 2**24, 2**24 / 697e9),
+        # A pattern that compresses: 505.84 of 136.53 GB/s (krrishnarraj/clpeak#159).
+        (Gpu(name="x", memory_clock_hz=4.2666e9, memory_bus_bits=128), 2**30, 2**33, 2**30 / 505.84e9),
+    ],
+)
+def test_measured_roofs__of_public_reports_that_beat_their_memory_are_no_roofs(
+    gpu: Gpu, moved_bytes: int, footprint_bytes: int, time_s: float
+) -> None:
+    work = Work(write_bytes=moved_bytes, footprint_bytes=footprint_bytes)
+    dram = measured_roofs(h200_run({"user.fill": (work, time_s)}, gpu), TABLE).memory_roof(MemoryLevel.DRAM)
+    assert dram.theoretical_per_s is not None
+    assert dram.measured_per_s is None
+
+
 def test_measured_roofs__of_l2_shared_and_links_come_from_their_cases() -> None:
     works = {
         "bandwidth.l2": (Work(read_bytes=2**24, footprint_bytes=2**24, memory_level=MemoryLevel.L2), 2**24 / 9.9e12),

@@ -13,7 +13,7 @@ from perfgate.core.roofs import Roof, Roofs, measured_roofs
 from perfgate.core.run import Injection
 from perfgate.core.verdict import CaseVerdict
 from perfgate.report import roofline_figure, roofline_labels
-from perfgate.report.figure_style import DARK, VERDICT_COLORS, family_shapes
+from perfgate.report.figure_style import DARK, VERDICT_COLORS, broken_id, family_shapes
 from perfgate.report.placement import Box, free_place
 from perfgate.report.roofline_chart import RooflineChart, chart_of_report, chart_of_roofs, chart_of_run
 from perfgate.report.roofline_figure import render_roofline_png, render_roofline_svg
@@ -140,8 +140,8 @@ def inside(chart: RooflineChart, monkeypatch: pytest.MonkeyPatch) -> bool:
     seen = []
     original = roofline_figure.draw_roofline
 
-    def checking(axes, renderer, chart, shapes):
-        missing = original(axes, renderer, chart, shapes)
+    def checking(axes, chart, shapes):
+        missing = original(axes, chart, shapes)
         (low_x, high_x), (low_y, high_y) = axes.get_xlim(), axes.get_ylim()
         seen.extend(
             low_x < case.intensity_flop_per_byte < high_x and low_y < rate < high_y
@@ -163,6 +163,47 @@ def test_points__are_never_clipped_wherever_they_are(monkeypatch: pytest.MonkeyP
     }
     moves = {"user.tiny[n=1]": (CaseVerdict.REGRESSED, 99.0)}
     assert inside(chart_of_report(make_placed_report(dict(SMALL) | extreme, moves)), monkeypatch)
+
+
+def drawn_texts(chart: RooflineChart) -> list[tuple[str, float, float]]:
+    """Every text with its left and right end as shares of the figure's width."""
+    from matplotlib.text import Text
+
+    figure = roofline_figure._figure(chart)
+    figure.draw_without_rendering()
+    width = figure.get_figwidth() * figure.dpi
+    found = []
+    for text in figure.findobj(Text):
+        # Ticks beyond the ends of an axis exist but are not drawn.
+        if text.get_visible() and not re.fullmatch(r"[\d.\s]*[PTGMk%]?", text.get_text()):
+            box = text.get_window_extent()
+            found.append((text.get_text(), box.x0 / width, box.x1 / width))
+    return found
+
+
+@pytest.mark.parametrize("works", [SMALL, CROWDED], ids=["small", "crowded"])
+def test_texts__are_never_cut_off_by_the_edge(works) -> None:
+    long = "pattern.a_very_long_name_of_a_case[bytes=4GiB,axis_one=12345678,axis_two=abcdefgh,axis_three=xyz]"
+    longer = "gemm.a_very_long_name_of_a_case[n=4096,axis_one=12345678,axis_two=abcdefgh,axis_three=xyz]"
+    works = dict(works) | {long: SMALL["bandwidth.copy[bytes=4GiB]"], longer: SMALL["gemm.fp32[n=4096]"]}
+    moves = {long: (CaseVerdict.REGRESSED, 0.5), longer: (CaseVerdict.REGRESSED, 0.5)}
+    report = make_placed_report(works, moves)
+    ends = drawn_texts(chart_of_report(report))
+    assert not [text for text, left, right in ends if left < -0.001 or right > 1.001]
+    # A moved case is named even if its name is long: broken where a reader would break it.
+    assert any(text.startswith("gemm.a_very_long_name_of_a_case\n") for text, _, _ in ends)
+
+
+def test_rows__reach_beyond_every_baseline() -> None:
+    moves = {"bandwidth.copy[bytes=4GiB]": (CaseVerdict.REGRESSED, 0.5)}
+    figure = roofline_figure._figure(chart_of_report(make_placed_report(SMALL, moves)))
+    assert figure.axes[1].get_xlim()[1] > 1.5 * 4.22 / 4.814
+
+
+def test_broken_id__breaks_before_the_bracket_and_after_commas() -> None:
+    assert broken_id("gemm.bf16[n=4096]") == "gemm.bf16[n=4096]"
+    assert broken_id("gemm.bf16[m=4096,n=4096,k=4096]", 20) == "gemm.bf16[m=4096,\nn=4096,k=4096]"
+    assert broken_id("x" * 50, 20) == "x" * 19 + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def test_svg__takes_names_from_outside_literally() -> None:
