@@ -1,9 +1,10 @@
 """How good the judging is: error rates and power by simulation and on recordings, beside the rules of other tools.
 
-    python -m benchmarks.judging RECORDINGS [--quick] [--output benchmarks/results]
+    python -m benchmarks.judging RECORDINGS [--quick] [--output FOLDER] [--document FILE]
 
 RECORDINGS holds the folders ``h200-batched`` and ``h200-sessions`` of recorded sessions. Writes
-``judging.json`` and ``judging.md``. Everything is seeded; the full figures take a few minutes.
+``judging.json``, and its tables into docs/statistics.md. Everything is seeded; the full figures take
+five minutes.
 """
 
 import argparse
@@ -37,6 +38,8 @@ from perfgate.core.verdict import CaseVerdict, CheckVerdict
 NOW = "2026-11-30T00:00:00Z"
 _ACCUSED = (CaseVerdict.REGRESSED, CaseVerdict.SUSPECTED)
 _TABLE = Mapping[str, Any]
+_BEGIN = "<!-- made by benchmarks/judging.py: begin -->"
+_END = "<!-- made by benchmarks/judging.py: end -->"
 
 
 def main() -> None:
@@ -45,21 +48,28 @@ def main() -> None:
     parser.add_argument("recordings", type=Path)
     parser.add_argument("--quick", action="store_true", help="a tenth of the draws")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument("--document", type=Path, default=Path("docs/statistics.md"), help="holds the tables")
     arguments = parser.parse_args()
     scale = 10 if arguments.quick else 1
     batched = read_recordings(arguments.recordings / "h200-batched")
     single = read_recordings(arguments.recordings / "h200-sessions")
     results = {
-        "simulated": simulated(checks=10_000 // scale),
+        "simulated": simulated(checks=40_000 // scale),
         "recorded": recorded(batched, single, draws=2_000 // scale),
         "rules": rules(batched, single, draws=max(40 // scale, 4)),
         "throughput": throughput(),
     }
     arguments.output.mkdir(parents=True, exist_ok=True)
     (arguments.output / "judging.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    text = markdown(results)
-    (arguments.output / "judging.md").write_text(text, encoding="utf-8")
-    print(text)
+    document = arguments.document.read_text(encoding="utf-8")
+    arguments.document.write_text(with_tables(document, markdown(results)), encoding="utf-8")
+
+
+def with_tables(document: str, tables: str) -> str:
+    """Return the document with the tables between its two markers."""
+    before, _, rest = document.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    return f"{before}{_BEGIN}\n\n{tables}\n{_END}{after}"
 
 
 def simulated(checks: int) -> _TABLE:
@@ -94,7 +104,7 @@ def simulated(checks: int) -> _TABLE:
             f"{1 - 2 * level:g}": coverage(quiet, level=level, checks=checks, seed=21) for level in (0.05, 0.025, 0.005)
         },
         "largest_session_spread": {
-            str(shape): largest_session_spread(replace(quiet, noise=Noise(shape=shape)), checks=checks // 2, seed=22)
+            str(shape): largest_session_spread(replace(quiet, noise=Noise(shape=shape)), checks=checks // 4, seed=22)
             for shape in Shape
         },
     }
@@ -288,8 +298,10 @@ def _share(answers: Iterable[bool]) -> dict[str, int]:
 
 def markdown(results: _TABLE) -> str:
     """Render the results as tables."""
-    parts = ["<!-- Made by `python -m benchmarks.judging`; do not edit. -->", "## Simulated checks", ""]
-    parts += ["20 cases, 12 baseline and 6 candidate launches, margin 0.5 %, launch spread 0.1 %, alpha 1 %.", ""]
+    parts = ["### Simulated checks", ""]
+    checks = next(iter(results["simulated"]["outcomes"].values()))["checks"]
+    parts += [f"{checks:,} checks a row; 20 cases, 12 baseline and 6 candidate launches unless said otherwise,"]
+    parts += ["margin 0.5 %, spread between launches 0.1 %, alpha 1 %.", ""]
     parts += _table(
         ("", "checks that accuse", "after confirmation", "slower cases found", "cases unchanged"),
         (
@@ -308,7 +320,7 @@ def markdown(results: _TABLE) -> str:
         ((name, f"{value:.2f}") for name, value in results["simulated"]["largest_session_spread"].items()),
     )
     recordings = results["recorded"]
-    parts += ["", "## Recorded H200 sessions", ""]
+    parts += ["", "### Recorded H200 sessions", ""]
     parts += _table(
         ("unchanged code", "checks", "cases called slower", "of", "largest change seen"),
         (
@@ -333,7 +345,7 @@ def markdown(results: _TABLE) -> str:
         ("recorded times made slower, 12 + 6 launches of one chip", "found", "worst case"),
         ((name, _percent(row["share"]), _percent(row["worst_case"])) for name, row in recordings["found"].items()),
     )
-    parts += ["", "## Beside the rules of other tools", ""]
+    parts += ["", "### Beside the rules of other tools", ""]
     parts += ["Cases called slower, of cases asked about, on the same recordings.", ""]
     columns = {
         "same_chip": "false: one chip",
@@ -348,7 +360,7 @@ def markdown(results: _TABLE) -> str:
         ("rule", *columns.values()),
         ((name, *(_part(results["rules"][name][column]) for column in columns)) for name in ordered),
     )
-    parts += ["", "## Time to judge", ""]
+    parts += ["", "### Time to judge", ""]
     parts += _table(
         ("cases, 12 + 12 launches", "seconds"),
         ((name, f"{value:.2f}") for name, value in results["throughput"].items()),

@@ -525,3 +525,39 @@ def test_judge__bimodal_history_is_no_accusation() -> None:
     report = judged(run(1, slower={COPY: 25.2 / 22.5 - 1}), own)
     assert case(report).verdict is CaseVerdict.NOT_GATED
     assert report.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("before_us", "now_us", "noise"),
+    [(81.717, 83.403, (0.0421, 0.0459)), (944.862, 948.812, (0.0027, 0.0074))],
+)
+def test_judge__published_differences_below_three_percent_do_not_fail_a_gate_of_three(
+    before_us: float, now_us: float, noise: tuple[float, float]
+) -> None:
+    infos = {"own.kernel": make_case_info("own", work=Work())}
+    base = normal_medians(1, 12, median_s=before_us * 1e-6, spread=noise[0])
+    fresh = normal_medians(2, 6, median_s=now_us * 1e-6, spread=noise[1])
+    own = baseline_of(make_run({"own.kernel": base}, infos=infos), FIRST)
+    report = judged(make_run({"own.kernel": fresh}, infos=infos), own, Policy(margins={"*": 0.03}))
+    assert report.exit_code == 0
+
+
+def test_judge__a_short_kernel_is_held_to_the_same_ratio() -> None:
+    # 12 us and half as much again; and 990 ns to 1.1 us: no floor in raw units, no confusion of units.
+    for before_s, now_s, change in ((12e-6, 18e-6, 0.5), (990e-9, 1.1e-6, 0.111)):
+        infos = {"own.kernel": make_case_info("own", work=Work())}
+        own = baseline_of(make_run({"own.kernel": normal_medians(1, 12, median_s=before_s)}, infos=infos), FIRST)
+        report = judged(make_run({"own.kernel": normal_medians(2, 6, median_s=now_s)}, infos=infos), own)
+        assert report.verdict is CheckVerdict.REGRESSED
+        assert report.cases[0].change is not None
+        assert report.cases[0].change.value == pytest.approx(change, abs=2e-3)
+
+
+def test_judge__a_clock_that_reads_a_little_off_does_not_change_the_identity() -> None:
+    # Locked at 1500 MHz and read as 1495, memory clock read as 10678 or 10681: same GPU, same verdict.
+    report = judged(run(1, gpu=replace(H200, memory_clock_hz=3.2011e9, sm_clock_max_hz=1.495e9)))
+    assert report.verdict is CheckVerdict.PASSED
+
+
+def test_judge__a_recording_replayed_as_the_candidate_is_judged() -> None:
+    assert judged(run(1, device_kind="recorded")).verdict is CheckVerdict.PASSED
