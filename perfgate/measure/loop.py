@@ -191,8 +191,10 @@ class CaseLoop:
             begin = time.monotonic()
             batch = case.time_batch(executions=plan.executions_per_sample, samples=samples)
             interval_s = statistics.median(batch.intervals_s)
-            spent_s += max(time.monotonic() - begin, sum(max(0.0, one) for one in batch.intervals_s))
-            samples = max(3, min(64, round(settings.window_s / interval_s))) if interval_s > 0 else samples
+            # A slope costs the host ten times what it reads: two chains are enqueued for each difference.
+            batch_s = max(time.monotonic() - begin, sum(max(0.0, one) for one in batch.intervals_s))
+            spent_s += batch_s
+            samples = max(3, min(64, round(settings.window_s * samples / batch_s))) if batch_s > 0 else samples
             medians.append(interval_s)
             clocks.append(batch.sm_clock_hz)
             recent = clocks[-settings.settled_windows :]
