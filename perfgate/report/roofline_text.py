@@ -10,7 +10,6 @@ from perfgate.report.roofline_chart import ChartCase, RooflineChart
 _AXIS = 8  # columns left of the plot
 _HEIGHT = 18
 _NAMES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_BAR = 24
 
 
 def render_roofline_text(chart: RooflineChart, width: int = 80) -> str:
@@ -150,13 +149,14 @@ def _value(roof: Roof, kind: RoofKind) -> str:
 
 
 def _rows(chart: RooflineChart, width: int) -> list[str]:
+    results = [f"{case.rate_text:>10} {_of_roof(case)}" for case in chart.rows]
+    left = width - max(map(len, results)) - 6  # for names and bars
+    longest = max((len(case.id) for case in chart.rows if len(case.id) <= left - 10), default=10)
+    bar_width = min(24, left - longest)
     lines = ["cases without FLOP, share of the theoretical roof"]
-    for case in chart.rows:
+    for case, result in zip(chart.rows, results, strict=True):
         share = case.of_theoretical if case.of_theoretical is not None else case.of_measured
-        bar = "" if share is None else "#" * max(1, round(min(share, 1.0) * _BAR))
-        text = (
-            f"|{bar:<{_BAR}}| {case.rate_text:>10} {_of_roof(case)}" if bar else f"{'':{_BAR + 3}}{case.rate_text:>10}"
-        )
-        room = width - _BAR - 28
-        lines.append(f"  {case.id:<{room}}{text}" if len(case.id) <= room else f"  {case.id}\n  {'':<{room}}{text}")
+        bar = "" if share is None else f"|{'#' * max(1, round(min(share, 1.0) * bar_width)):<{bar_width}}|"
+        name = f"{case.id:<{longest}}" if len(case.id) <= longest else f"{case.id}\n  {'':<{longest}}"
+        lines.append(f"  {name} {bar:<{bar_width + 2}} {result}")
     return lines
