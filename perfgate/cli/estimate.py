@@ -1,139 +1,32 @@
 """``perfgate estimate KIND``: predicted time, bound, intensity and ridge point, from a datasheet or a run."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfgate.cli.quantities import Size, Time
+from perfgate.cli.predicting import batch_option, command, dtype_option, kernel, linked, on_machines, size, tile_option
+from perfgate.cli.quantities import Size
 
 if TYPE_CHECKING:
     from perfgate.cli.machines import Machine
-    from perfgate.core.estimate import Prediction
+    from perfgate.core.prediction import Prediction
     from perfgate.core.roofs import Roofs
     from perfgate.core.transfer import Link
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-_DTYPES = "fp64, fp32, tf32, fp16, bf16, fp8, int8, fp4"
-_dtype = click.option("--dtype", default="bf16", show_default=True, help=f"Element type: {_DTYPES}.")
-_batch = click.option("--batch", type=Size(), default=1, show_default=True, help="Independent copies.")
-_tile = click.option("--tile", nargs=2, type=Size(), default=None, help="Rows and columns of an output tile.")
-_COMMON = (
-    click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout."),
-    click.option("--no-color", is_flag=True, help="No colours."),
-)
+__all__ = ["command"]
 
 
-def _size(name: str, help_text: str, default: int | None = None) -> Decorator:
-    """A size option: required without a default."""
-    shown = default is not None
-    return click.option(
-        f"--{name}", type=Size(), default=default, required=not shown, show_default=shown, help=help_text
-    )
-
-
-@click.group()
-def command() -> None:
-    """Predict times: T = launch + max(FLOP / compute roof, bytes / memory roof, exponentials / their rate).
-
-    Name GPUs with --gpu (roofs of the datasheet) or a machine of your own with --run RUN.json (its
-    measured roofs); several stand side by side. Sizes may be written 4096, 4Ki, 100MB or 1GiB.
-    """
-
-
-def _kernel(name: str, *options: Decorator) -> Decorator:
-    """Register a function from roofs and sizes to a prediction as ``perfgate estimate NAME``."""
-
-    def register(predict: Callable[..., "Prediction"]) -> Callable[..., "Prediction"]:
-        def on_machine(machine: "Machine", **sizes: Any) -> "Prediction":
-            return predict(machine.roofs, **sizes)
-
-        on_machine.__doc__ = predict.__doc__
-        time = click.option("--time", type=Time(), default=None, help="A measured time, to compare: 1ms.")
-        return _on_machines(name, *options, time)(on_machine)
-
-    return register
-
-
-def _on_machines(name: str, *options: Decorator) -> Decorator:
-    """Register a function from a machine and sizes to a prediction as ``perfgate estimate NAME``."""
-
-    def register(predict: Callable[..., "Prediction"]) -> Callable[..., "Prediction"]:
-        def run_command(
-            gpu: Sequence[str],
-            run: Path | None,
-            as_json: bool,
-            no_color: bool,
-            time: float | None = None,
-            **sizes: Any,
-        ) -> None:
-            from perfgate.cli.machines import chosen_machines
-
-            predictions = [predict(machine, **sizes) for machine in chosen_machines(gpu, run)]
-            _show(predictions, measured_s=time, as_json=as_json, no_color=no_color)
-
-        machine = (
-            click.option("--gpu", multiple=True, metavar="NAME", help="A GPU of the table, by name; repeatable."),
-            click.option("--run", type=click.Path(path_type=Path), default=None, help="A run: its measured roofs."),
-        )
-        return _registered(name, predict, run_command, (*options, *machine))
-
-    return register
-
-
-def _linked(name: str, *options: Decorator) -> Decorator:
-    """Register a function from a link and sizes to a prediction as ``perfgate estimate NAME``."""
-
-    def register(predict: Callable[..., "Prediction"]) -> Callable[..., "Prediction"]:
-        def run_command(link: Sequence[str], as_json: bool, no_color: bool, **sizes: Any) -> None:
-            from perfgate.cli.machines import chosen_links
-
-            predictions = [predict(one, **sizes) for one in chosen_links(link)]
-            _show(predictions, measured_s=None, as_json=as_json, no_color=no_color)
-
-        links = click.option("--link", multiple=True, metavar="ID", help="nvlink5, pcie5, ib-ndr, ...; repeatable.")
-        return _registered(name, predict, run_command, (*options, links))
-
-    return register
-
-
-def _registered(
-    name: str, predict: Callable[..., "Prediction"], run_command: Callable[..., None], options: Sequence[Decorator]
-) -> Callable[..., "Prediction"]:
-    run_command.__doc__ = predict.__doc__
-    for option in reversed((*options, *_COMMON)):
-        run_command = option(run_command)
-    command.command(name)(run_command)
-    return predict
-
-
-def _show(predictions: Sequence["Prediction"], *, measured_s: float | None, as_json: bool, no_color: bool) -> None:
-    import json
-
-    from perfgate.cli.view import current_view, show
-    from perfgate.report.estimate_text import predictions_document, render_predictions
-
-    if as_json:
-        show(json.dumps(predictions_document(predictions, measured_s), indent=2, ensure_ascii=False))
-        return
-    view = current_view(no_color=no_color)
-    show(
-        render_predictions(predictions, width=view.width, color=view.color, unicode=view.unicode, measured_s=measured_s)
-    )
-
-
-@_kernel(
+@kernel(
     "gemm",
-    _size("m", "Rows of A and C (tokens)."),
-    _size("n", "Columns of B and C."),
-    _size("k", "Columns of A, rows of B."),
-    _dtype,
+    size("m", "Rows of A and C (tokens)."),
+    size("n", "Columns of B and C."),
+    size("k", "Columns of A, rows of B."),
+    dtype_option,
     click.option("--out-dtype", default=None, help="Element type of C, that of A and B by default."),
     click.option("--beta", is_flag=True, help="C is read too: C = A B + beta C."),
-    _batch,
-    _tile,
+    batch_option,
+    tile_option,
 )
 def _gemm(roofs: "Roofs", m: int, n: int, k: int, **options: Any) -> "Prediction":
     """C[M,N] = A[M,K] B[K,N]: 2 M N K FLOP."""
@@ -142,16 +35,16 @@ def _gemm(roofs: "Roofs", m: int, n: int, k: int, **options: Any) -> "Prediction
     return gemm(m, n, k, roofs=roofs, **options)
 
 
-@_kernel(
+@kernel(
     "grouped-gemm",
-    _size("n", "Columns of each expert's weights."),
-    _size("k", "Rows of each expert's weights."),
+    size("n", "Columns of each expert's weights."),
+    size("k", "Rows of each expert's weights."),
     click.option("--expert-tokens", default=None, help="Tokens of each expert: 100,0,25."),
     click.option("--tokens", type=Size(), default=None, help="Tokens, spread evenly; with --experts and --top-k."),
     click.option("--experts", type=Size(), default=8, show_default=True, help="Experts."),
     click.option("--top-k", type=Size(), default=1, show_default=True, help="Experts that a token goes to."),
-    _dtype,
-    _tile,
+    dtype_option,
+    tile_option,
 )
 def _grouped_gemm(
     roofs: "Roofs",
@@ -175,18 +68,18 @@ def _grouped_gemm(
     return grouped_gemm(each, n, k, roofs=roofs, **options)
 
 
-@_kernel(
+@kernel(
     "attention-prefill",
-    _size("heads", "Query heads."),
-    _size("queries", "New positions."),
+    size("heads", "Query heads."),
+    size("queries", "New positions."),
     click.option("--keys", type=Size(), default=None, help="Positions attended to, as many as queries by default."),
-    _size("head-dim", "Size of a head.", 128),
+    size("head-dim", "Size of a head.", 128),
     click.option("--value-dim", type=Size(), default=None, help="Size of a value, that of a head by default."),
     click.option("--kv-heads", type=Size(), default=None, help="Key and value heads, as many as heads by default."),
     click.option("--causal", is_flag=True, help="A position attends to itself and those before it."),
     click.option("--log-sum-exp", is_flag=True, help="Written out too, for a backward pass."),
-    _batch,
-    _dtype,
+    batch_option,
+    dtype_option,
 )
 def _attention_prefill(roofs: "Roofs", **options: Any) -> "Prediction":
     """Fused attention over many new positions: 2 P (d + dv) FLOP a head for P query-key pairs."""
@@ -195,16 +88,16 @@ def _attention_prefill(roofs: "Roofs", **options: Any) -> "Prediction":
     return attention_prefill(roofs=roofs, **options)
 
 
-@_kernel(
+@kernel(
     "attention-decode",
-    _size("heads", "Query heads."),
-    _size("context", "Positions in the cache."),
-    _size("head-dim", "Size of a head.", 128),
+    size("heads", "Query heads."),
+    size("context", "Positions in the cache."),
+    size("head-dim", "Size of a head.", 128),
     click.option("--kv-heads", type=Size(), default=None, help="Key and value heads: fewer than heads is GQA or MQA."),
     click.option("--latent", nargs=2, type=Size(), default=None, help="MLA: sizes of latent and rotary part, 512 64."),
-    _size("new-tokens", "New positions a sequence.", 1),
-    _batch,
-    _dtype,
+    size("new-tokens", "New positions a sequence.", 1),
+    batch_option,
+    dtype_option,
 )
 def _attention_decode(
     roofs: "Roofs", head_dim: int, kv_heads: int | None, latent: tuple[int, int] | None, **options: Any
@@ -217,13 +110,13 @@ def _attention_decode(
     return attention_decode(head_dim=head_dim, kv_heads=kv_heads, roofs=roofs, **options)
 
 
-@_kernel(
+@kernel(
     "elementwise",
-    _size("count", "Elements."),
-    _size("reads", "Arrays read.", 1),
-    _size("writes", "Arrays written.", 1),
-    _size("flop-per-element", "Operations on each element.", 1),
-    _dtype,
+    size("count", "Elements."),
+    size("reads", "Arrays read.", 1),
+    size("writes", "Arrays written.", 1),
+    size("flop-per-element", "Operations on each element.", 1),
+    dtype_option,
 )
 def _elementwise(roofs: "Roofs", count: int, **options: Any) -> "Prediction":
     """An operation on each element: s N (reads + writes) bytes."""
@@ -232,7 +125,7 @@ def _elementwise(roofs: "Roofs", count: int, **options: Any) -> "Prediction":
     return elementwise(count, roofs=roofs, **options)
 
 
-@_kernel("reduction", _size("count", "Elements."), _size("partials", "Results written.", 1), _dtype)
+@kernel("reduction", size("count", "Elements."), size("partials", "Results written.", 1), dtype_option)
 def _reduction(roofs: "Roofs", count: int, **options: Any) -> "Prediction":
     """A sum or maximum: N - 1 FLOP, s N bytes."""
     from perfgate.core.operators import reduction
@@ -240,10 +133,10 @@ def _reduction(roofs: "Roofs", count: int, **options: Any) -> "Prediction":
     return reduction(count, roofs=roofs, **options)
 
 
-@_kernel(
+@kernel(
     "softmax",
-    _size("rows", "Rows."),
-    _size("columns", "Columns."),
+    size("rows", "Rows."),
+    size("columns", "Columns."),
     click.option(
         "--algorithm",
         type=click.Choice(["on-chip", "online", "safe"]),
@@ -251,7 +144,7 @@ def _reduction(roofs: "Roofs", count: int, **options: Any) -> "Prediction":
         show_default=True,
         help="Moves 2, 3 or 4 N elements.",
     ),
-    _dtype,
+    dtype_option,
 )
 def _softmax(roofs: "Roofs", rows: int, columns: int, algorithm: str, **options: Any) -> "Prediction":
     """A softmax of each row: 5 N FLOP, 2 to 4 s N bytes."""
@@ -260,13 +153,13 @@ def _softmax(roofs: "Roofs", rows: int, columns: int, algorithm: str, **options:
     return softmax(rows, columns, algorithm=SoftmaxAlgorithm(algorithm), roofs=roofs, **options)
 
 
-@_kernel(
+@kernel(
     "layernorm",
-    _size("rows", "Rows."),
-    _size("columns", "Columns."),
+    size("rows", "Rows."),
+    size("columns", "Columns."),
     click.option("--rms", is_flag=True, help="RMSNorm."),
     click.option("--saves-statistics", is_flag=True, help="Mean and deviation are written, for a backward pass."),
-    _dtype,
+    dtype_option,
 )
 def _layernorm(roofs: "Roofs", rows: int, columns: int, rms: bool, **options: Any) -> "Prediction":
     """LayerNorm or RMSNorm of each row: 8 N or 4 N FLOP, 2 s N bytes."""
@@ -276,19 +169,19 @@ def _layernorm(roofs: "Roofs", rows: int, columns: int, rms: bool, **options: An
     return layernorm(rows, columns, normalisation=kind, roofs=roofs, **options)
 
 
-@_kernel(
+@kernel(
     "conv2d",
-    _size("channels", "Input channels."),
-    _size("height", "Rows of the image."),
-    _size("width", "Columns of the image."),
-    _size("out-channels", "Kernels."),
-    _size("kernel", "Rows and columns of a kernel.", 3),
-    _size("stride", "Step.", 1),
-    _size("padding", "Rim of zeros.", 0),
-    _size("groups", "Groups of channels.", 1),
+    size("channels", "Input channels."),
+    size("height", "Rows of the image."),
+    size("width", "Columns of the image."),
+    size("out-channels", "Kernels."),
+    size("kernel", "Rows and columns of a kernel.", 3),
+    size("stride", "Step.", 1),
+    size("padding", "Rim of zeros.", 0),
+    size("groups", "Groups of channels.", 1),
     click.option("--im2col", is_flag=True, help="Patches are written out first."),
-    _batch,
-    _dtype,
+    batch_option,
+    dtype_option,
 )
 def _conv2d(roofs: "Roofs", **options: Any) -> "Prediction":
     """A 2-D convolution as a matrix product."""
@@ -297,9 +190,9 @@ def _conv2d(roofs: "Roofs", **options: Any) -> "Prediction":
     return conv2d(roofs=roofs, **options)
 
 
-@_kernel(
+@kernel(
     "access",
-    _size("count", "Elements."),
+    size("count", "Elements."),
     click.option(
         "--pattern",
         type=click.Choice(["coalesced", "offset", "stride", "gather"]),
@@ -307,9 +200,9 @@ def _conv2d(roofs: "Roofs", **options: Any) -> "Prediction":
         show_default=True,
         help="Which element each thread reads.",
     ),
-    _size("stride", "Distance of neighbouring reads, in elements.", 2),
-    _size("element-size", "Bytes of an element.", 4),
-    _size("fetch", "Bytes that memory moves at least.", 32),
+    size("stride", "Distance of neighbouring reads, in elements.", 2),
+    size("element-size", "Bytes of an element.", 4),
+    size("fetch", "Bytes that memory moves at least.", 32),
 )
 def _access(roofs: "Roofs", *, count: int, pattern: str, stride: int, element_size: int, fetch: int) -> "Prediction":
     """A copy that reads in a pattern: what memory moves beside what was asked for."""
@@ -325,7 +218,7 @@ def _access(roofs: "Roofs", *, count: int, pattern: str, stride: int, element_si
     )
 
 
-@_on_machines(
+@on_machines(
     "serial",
     click.option("--step", "steps", multiple=True, metavar="ID=COUNT", help="An operation and how often; repeatable."),
 )
@@ -346,13 +239,13 @@ def _serial(machine: "Machine", steps: Sequence[str]) -> "Prediction":
     )
 
 
-@_linked(
+@linked(
     "transfer",
-    _size("size", "Bytes of one buffer."),
-    _size("copies", "Receivers of each buffer.", 1),
+    size("size", "Bytes of one buffer."),
+    size("copies", "Receivers of each buffer.", 1),
     click.option("--multicast", is_flag=True, help="The switch copies: the bytes are sent once."),
-    _size("items", "Buffers that one GPU sends.", 1),
-    _size("senders", "GPUs that send to one receiver at once.", 1),
+    size("items", "Buffers that one GPU sends.", 1),
+    size("senders", "GPUs that send to one receiver at once.", 1),
 )
 def _transfer(link: "Link", size: int, **options: Any) -> "Prediction":
     """Moving buffers over a link: T = latency + bytes / (efficiency x bandwidth)."""
@@ -361,7 +254,7 @@ def _transfer(link: "Link", size: int, **options: Any) -> "Prediction":
     return transfer(size, link, **options)
 
 
-@_linked(
+@linked(
     "collective",
     click.option(
         "--kind",
@@ -370,8 +263,8 @@ def _transfer(link: "Link", size: int, **options: Any) -> "Prediction":
         show_default=True,
         help="What the ranks do together.",
     ),
-    _size("size", "Bytes a rank; of the whole result for all-gather and reduce-scatter."),
-    _size("ranks", "GPUs."),
+    size("size", "Bytes a rank; of the whole result for all-gather and reduce-scatter."),
+    size("ranks", "GPUs."),
     click.option(
         "--algorithm",
         type=click.Choice(["ring", "tree", "nvls"]),

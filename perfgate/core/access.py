@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from perfgate.core.case import Work
 from perfgate.core.caveat import Caveat
-from perfgate.core.estimate import Prediction, checked_sizes, prediction
+from perfgate.core.estimate import checked_sizes, prediction
+from perfgate.core.prediction import Prediction
 from perfgate.core.roofs import Roofs
 from perfgate.errors import ConfigurationError
 from perfgate.shims import StrEnum

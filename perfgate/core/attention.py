@@ -4,8 +4,9 @@ import math
 from fractions import Fraction
 
 from perfgate.core.case import Work
-from perfgate.core.estimate import Prediction, Threshold, checked_sizes, known_ridge, matrix_pipe, prediction
+from perfgate.core.estimate import checked_sizes, known_ridge, matrix_pipe, prediction
 from perfgate.core.peaks import DTYPE_BITS, element_bytes
+from perfgate.core.prediction import Prediction, Threshold
 from perfgate.core.roofs import Roofs
 from perfgate.errors import ConfigurationError
 

@@ -7,9 +7,6 @@ from fractions import Fraction
 from perfgate.core.case import Work
 from perfgate.core.caveat import Caveat
 from perfgate.core.estimate import (
-    Prediction,
-    Threshold,
-    Waves,
     checked_count,
     checked_dtype,
     checked_sizes,
@@ -18,6 +15,7 @@ from perfgate.core.estimate import (
     prediction,
 )
 from perfgate.core.peaks import DTYPE_BITS, element_bytes
+from perfgate.core.prediction import Prediction, Threshold, Waves
 from perfgate.core.roofs import Roofs
 from perfgate.errors import ConfigurationError
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from perfgate.core.case import Unit
 from perfgate.core.caveat import Caveat
-from perfgate.core.estimate import LAUNCH_S, Prediction, Term, checked_sizes
+from perfgate.core.estimate import LAUNCH_S, checked_sizes
+from perfgate.core.prediction import Prediction, Term
 from perfgate.core.report import Bound
 from perfgate.core.run import Run
 from perfgate.core.summary import launch_statistics

@@ -6,8 +6,6 @@ All but convolution stay left of every ridge point: their intensity does not gro
 from perfgate.core.case import Work
 from perfgate.core.caveat import Caveat
 from perfgate.core.estimate import (
-    Prediction,
-    Threshold,
     checked_count,
     checked_dtype,
     checked_sizes,
@@ -17,6 +15,7 @@ from perfgate.core.estimate import (
 )
 from perfgate.core.gemm import TENSOR_TILE, VECTOR_TILE, tile_waves, wave_caveats
 from perfgate.core.peaks import element_bytes
+from perfgate.core.prediction import Prediction, Threshold
 from perfgate.core.roofs import Roofs
 from perfgate.errors import ConfigurationError
 from perfgate.shims import StrEnum

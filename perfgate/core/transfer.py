@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from perfgate.core.caveat import Caveat
-from perfgate.core.estimate import Prediction, Term, checked_sizes
+from perfgate.core.estimate import checked_sizes
+from perfgate.core.prediction import Prediction, Term
 from perfgate.core.report import Bound
 from perfgate.core.units import rate_text, time_text
 from perfgate.errors import ConfigurationError

@@ -6,7 +6,7 @@ from typing import Any
 from perfgate.core.case import Work
 from perfgate.core.caveat import Caveat
 from perfgate.core.codec import encode
-from perfgate.core.estimate import Prediction
+from perfgate.core.prediction import Prediction
 from perfgate.core.units import percent_text, rate_text, time_text
 from perfgate.report.layout import Column, Line, Page
 

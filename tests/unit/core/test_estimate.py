@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfgate.core.case import MemoryLevel
-from perfgate.core.estimate import LAUNCH_S, Prediction, Waves, known_ridge, vector_pipe
+from perfgate.core.estimate import LAUNCH_S, known_ridge, vector_pipe
 from perfgate.core.gemm import balanced_tokens, gemm, gemm_work, grouped_gemm, row_crossing, square_crossing
 from perfgate.core.gpu import Gpu
 from perfgate.core.gpu_table import GpuSheet, gpu_sheet
 from perfgate.core.operators import elementwise
+from perfgate.core.prediction import Prediction, Waves
 from perfgate.core.report import Bound
 from perfgate.core.roofs import Roof, Roofs, sheet_roofs
 from perfgate.errors import ConfigurationError
