@@ -155,3 +155,9 @@ def test_pooled__shifts_every_session_to_the_common_level() -> None:
     launches, medians = pooled([[1.0, 2.0, 3.0], [11.0, 12.0, 13.0], [5.0, 6.0, 7.0]])
     assert medians == (2.0, 12.0, 6.0)
     assert launches == (5.0, 6.0, 7.0, 5.0, 6.0, 7.0, 5.0, 6.0, 7.0)
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.01, math.nan, math.inf])
+def test_calibrated_margin__refuses_what_is_no_margin(bad: float) -> None:
+    with pytest.raises(ValueError, match="positive number"):
+        CalibratedMargin(relative=bad, sessions=3, same_chip=True)
