@@ -71,6 +71,8 @@ def keep_interrupted(path: Path, run: Run | None) -> None:
 
 def _write_results(folder: Path, *, report: Report, run: Run | None, confirmation: Run | None) -> None:
     from perfgate.report.markdown import render_markdown
+    from perfgate.report.roofline_chart import chart_of_report
+    from perfgate.report.roofline_figure import render_roofline_svg
     from perfgate.storage.documents import write_report, write_run
     from perfgate.storage.files import write_text
 
@@ -80,3 +82,5 @@ def _write_results(folder: Path, *, report: Report, run: Run | None, confirmatio
         write_run(folder / CONFIRMATION_FILE, confirmation)
     write_report(folder / REPORT_FILE, report)
     write_text(folder / MARKDOWN_FILE, render_markdown(report, limit_bytes=MARKDOWN_BYTES))
+    if run is not None:
+        write_text(folder / ROOFLINE_FILE, render_roofline_svg(chart_of_report(report)))

@@ -41,7 +41,7 @@ def margin_of(
     [
         (COPY, 0.005, 0.01),
         ("gemm.bf16[n=4096]", 0.01, 0.01),
-        ("launch.graph_node", 0.01, 0.03),
+        ("launch.graph_node", 0.01, 0.15),
         ("launch.gap", 0.10, 0.20),
         ("launch.gap[nodes=64]", 0.10, 0.20),
         ("launch.gapless", 0.01, 0.02),
