@@ -42,7 +42,7 @@ def measure() -> int:
         raise ConfigurationError("the step that measures got a token", hint="give it to the step publish alone")
     with _silenced():
         try:
-            outcome = _measured(_step())
+            outcome = _measured(_step(), state)
         except PerfgateError as error:
             tell_error(error)
             outcome = Outcome(exit_code=int(error.exit_code), message=error.message, hint=error.hint)
@@ -116,7 +116,7 @@ def _step(token: str | None = None) -> "Step":
     return Step(inputs=inputs, event=read_event(os.environ), runner=runner, folder=Path.cwd(), token=token)
 
 
-def _measured(step: "Step") -> "Outcome":
+def _measured(step: "Step", state: Path) -> "Outcome":
     from perfgate.cli.progress import TerminalProgress
     from perfgate.cli.results import RUN_FILE, emptied_folder
     from perfgate.storage.documents import write_run
@@ -128,7 +128,7 @@ def _measured(step: "Step") -> "Outcome":
     nothing = Outcome(exit_code=int(ExitCode.PASSED), message="", hint="")
     match step.inputs.mode:
         case Mode.CHECK:
-            return _checked(step, listener)
+            return _checked(step, state, listener)
         case Mode.UPDATE_BASELINE if step.inputs.run is None:
             folder = emptied_folder(step.inputs.output)
             write_run(folder / RUN_FILE, measured_session(step, listener))
@@ -137,11 +137,11 @@ def _measured(step: "Step") -> "Outcome":
             return nothing
 
 
-def _checked(step: "Step", listener: "Listener") -> "Outcome":
+def _checked(step: "Step", state: Path, listener: "Listener") -> "Outcome":
     from perfgate.cli.results import PROPOSED_FILE, REPORT_FILE, delivered, emptied_folder
     from perfgate.cli.view import current_view, show
     from perfgate.report.terminal import render_terminal
-    from perfgate.storage.documents import render_baseline_json
+    from perfgate.storage.documents import render_baseline_json, write_report
     from perfgate.storage.files import write_text
     from perfgate.workflow.action import measured_change
     from perfgate.workflow.outcome import Outcome
@@ -151,12 +151,13 @@ def _checked(step: "Step", listener: "Listener") -> "Outcome":
     report = change.result.report
     view = current_view(no_color=True)
     show(render_terminal(report, width=view.width, color=False, unicode=view.unicode))
+    write_report(state / REPORT_FILE, report)
     delivered(folder, report=report, run=change.result.run, confirmation=change.result.confirmation)
     if change.first_baseline is not None:
         write_text(folder / PROPOSED_FILE, render_baseline_json(change.first_baseline))
     return Outcome(
         exit_code=report.exit_code,
-        report=str((folder / REPORT_FILE).absolute()),
+        report=str(state / REPORT_FILE),
         message="",
         hint="",
         notices=change.notices,

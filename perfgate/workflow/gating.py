@@ -90,8 +90,7 @@ class Gate:
         return layout.baseline
 
     def _first_run(self, policy: Policy, proposed: ProposedChange) -> GatedChange:
-        launches = self.launches or policy.baseline_launches
-        run = measured(self.device, self.selection, launches, self.listener, wait=self.wait)
+        run = measured(self.device, self.selection, policy.baseline_launches, self.listener, wait=self.wait)
         report = judge(baseline=None, candidate=run, policy=policy, created_utc=now_utc(), baseline_source="")
         doubts = run_doubts(run)
         if doubts:
