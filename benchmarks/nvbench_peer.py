@@ -10,6 +10,9 @@ each of three ways of nvbench, so that a drift of the machine meets both:
 - ``early``: cold samples until the half-width is certain to be reached, no least time (10 samples at least);
 - ``batch``: one mean over a train of launches, caches not flushed.
 
+nvbench clears the L2 cache before each cold sample by writing a buffer of its size; what that does to the
+kernel that follows is measured too, by events of our own around single executions.
+
 Needs ``cuda-bench`` and ``cuda-bindings``.
 """
 
@@ -39,6 +42,7 @@ from perfgate.core.run import CaseLaunch
 from perfgate.core.toolbox import Kernel, Toolbox, Workload
 from perfgate.devices.cuda.compiler import CodeCache, found_compiler
 from perfgate.devices.cuda.device import CudaDevice
+from perfgate.devices.cuda.driver import driver as cuda_driver
 from perfgate.devices.cuda.session import CudaSession, architecture, opened_session
 from perfgate.measure.loop import CaseLoop, MeasuredCase, Settings
 from perfgate.resources import cache_folder
@@ -52,6 +56,8 @@ LEAST_SAMPLES = 10
 # The noise under which LEAST_SAMPLES have that half-width.
 EARLY_NOISE = HALF_WIDTH * math.sqrt(LEAST_SAMPLES) / NORMAL_95
 WAYS = ("shipped", "early", "batch")
+# Enough clearing that the host has enqueued events and execution before it ends.
+CLEARINGS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +136,8 @@ class Comparison:
         self._workloads: dict[str, Workload] = {}
         self._own: dict[str, list[MeasuredCase]] = {}
         self._elapsed_s: dict[str, list[float]] = {}
+        self._cleared_s: dict[str, float] = {}
+        self._l2_bytes = gpu.l2_bytes or 0
         suite = built_in_suite("default", gpu)
         timed = [case for case in suite.cases if case.timing is Timing.EVENTS]
         self.suite = Suite(
@@ -162,6 +170,8 @@ class Comparison:
         """Ours, then nvbench on the buffers that ours left behind."""
         self._own[case.id].append(loop.measure(case.id, Timing.EVENTS))
         workload = self._workloads[case.id]
+        if case.id not in self._cleared_s:
+            self._cleared_s[case.id] = self._cleared_time_s(workload)
         workload.poison()
         checked(driver.cuCtxSynchronize())
         executions: Any = itertools.cycle(workload.executions)
@@ -172,6 +182,24 @@ class Comparison:
         if not (verification := workload.verify()).passed:
             message = f"{case.id}: wrong output on nvbench's stream: {verification.detail}"
             raise RuntimeError(message)
+
+    def _cleared_time_s(self, workload: Workload) -> float:
+        """Return the median time of single executions, each right after the L2 cache was filled with zeros."""
+        cuda = cuda_driver()
+        stream, buffer = cuda.Stream(), cuda.mem_alloc(self._l2_bytes)
+        times_s = []
+        for execution in itertools.islice(itertools.cycle(workload.executions), 2 * LEAST_SAMPLES):
+            begin, end = cuda.Event(), cuda.Event()
+            for _ in range(CLEARINGS):
+                cuda.memset_d8_async(buffer, 0, self._l2_bytes, stream)
+            begin.record(stream)
+            shared: Any = execution
+            shared.on(int(stream.handle))
+            end.record(stream)
+            end.synchronize()
+            times_s.append(end.time_since(begin) * 1e-3)
+        buffer.free()
+        return statistics.median(times_s)
 
     def _row(self, case: Case, results: Any) -> dict[str, Any]:
         own_s = statistics.median(_median_s(one.launch) for one in self._own[case.id])
@@ -193,6 +221,7 @@ class Comparison:
             "nvbench_cold_mean_s": statistics.median(means_s),
             "nvbench_cold_median_s": shipped_s,
             "nvbench_batch_mean_s": statistics.median(batch_s),
+            "own_cleared_median_s": self._cleared_s[case.id],
             "own": [asdict(one) for one in own],
             "shipped": [asdict(one) for one in cold["shipped"]],
             "early": [asdict(one) for one in cold["early"]],
@@ -239,12 +268,14 @@ def _name(case: Case, way: str) -> str:
 
 
 def rendered_medians(rows: list[dict[str, Any]]) -> list[str]:
-    """Render the medians: nvbench's, relative to ours."""
-    lines = ["| case | ours, µs | nvbench cold median | cold mean | batch mean |", "|---|---|---|---|---|"]
+    """Render our median, and the others relative to it."""
+    lines = [
+        "| case | ours, µs | nvbench cold median | cold mean | batch mean | ours, L2 cleared |",
+        "|---|---|---|---|---|---|",
+    ]
+    names = ("nvbench_cold_median_s", "nvbench_cold_mean_s", "nvbench_batch_mean_s", "own_cleared_median_s")
     for row in rows:
-        ratios = (
-            row[f"nvbench_{name}_s"] / row["own_median_s"] - 1 for name in ("cold_median", "cold_mean", "batch_mean")
-        )
+        ratios = (row[name] / row["own_median_s"] - 1 for name in names)
         shown = " | ".join(f"{ratio:+.2%}" for ratio in ratios)
         lines.append(f"| {row['case']} | {row['own_median_s'] * 1e6:.2f} | {shown} |")
     return lines
