@@ -1,5 +1,6 @@
 """From a kernel file to machine code: nvcc or NVRTC, behind a cache that two processes may share."""
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -223,14 +224,13 @@ class CodeCache:
 
     def _compiled(self, path: Path, options: tuple[str, ...], place: Path) -> bytes:
         code = self._compiler.compile(path, self._architecture, options)
-        try:
+        # A cache that cannot be written costs time, not a verdict.
+        with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as file:
-                file.write(hashlib.sha256(code).digest() + code)
-            Path(file.name).replace(place)
-        except OSError:
-            # A cache that cannot be written costs time, not a verdict.
-            return code
+            with tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as folder:
+                file = Path(folder) / place.name
+                file.write_bytes(hashlib.sha256(code).digest() + code)
+                file.replace(place)
         return code
 
 

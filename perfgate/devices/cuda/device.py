@@ -34,7 +34,7 @@ class CudaDevice:
         self._index = index
         self._nvml: Nvml = opened_nvml(self._uuid)
         self._before: frozenset[int] | None = self._nvml.process_ids()
-        self._gpu = identified_gpu(index, self._uuid, self._nvml)
+        self._gpu = identified_gpu(index, self._nvml)
         self._environment = surrounding_environment(self._nvml, _compiler_name())
 
     @property

@@ -41,7 +41,7 @@ def cuda_findings(selector: str, cache_folder: Path, make_suite: Callable[..., o
         return
     uuid = device_uuid(index)
     with closing_nvml(uuid) as nvml:
-        yield from _device(index, uuid, nvml)
+        yield from _device(index, nvml)
         yield from _nvml(nvml)
         yield _clocks(nvml)
     yield _compiler()
@@ -50,8 +50,8 @@ def cuda_findings(selector: str, cache_folder: Path, make_suite: Callable[..., o
     yield _launch(selector, cache_folder, make_suite)
 
 
-def _device(index: int, uuid: str | None, nvml: Nvml) -> Iterator[Finding]:
-    gpu = identified_gpu(index, uuid, nvml)
+def _device(index: int, nvml: Nvml) -> Iterator[Finding]:
+    gpu = identified_gpu(index, nvml)
     place = f"device {index} of {driver().Device.count()}"
     yield Finding(
         name="GPU",

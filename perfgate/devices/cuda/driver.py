@@ -48,17 +48,32 @@ def libcuda() -> ctypes.CDLL:
 
 
 def device_uuid(index: int) -> str | None:
-    """Return CUDA's UUID of a visible device as NVML writes it; None where the driver gives none."""
+    """Return the UUID of a visible device as NVML writes it, ``"GPU-..."`` or ``"MIG-..."``; None where there is none.
+
+    Since CUDA 11.4 ``cuDeviceGetUuid_v2`` gives that of the MIG instance and ``cuDeviceGetUuid`` that of
+    the GPU that it is part of: an instance is told by the two being different.
+    """
+    own, whole = _uuid(index, "cuDeviceGetUuid_v2"), _uuid(index, "cuDeviceGetUuid")
+    if own is not None and whole is not None and own != whole:
+        return f"MIG-{own}"
+    found = own or whole
+    return None if found is None else f"GPU-{found}"
+
+
+def whole_gpu_uuid(index: int) -> str | None:
+    """Return the UUID of the GPU that a visible device is, or is an instance of; None where there is none."""
+    found = _uuid(index, "cuDeviceGetUuid") or _uuid(index, "cuDeviceGetUuid_v2")
+    return None if found is None else f"GPU-{found}"
+
+
+def _uuid(index: int, function_name: str) -> str | None:
     raw = (ctypes.c_ubyte * 16)()
     device = ctypes.c_int()
     library = libcuda()
-    if library.cuDeviceGet(ctypes.byref(device), index) != 0:
+    function = getattr(library, function_name, None)
+    if function is None or library.cuDeviceGet(ctypes.byref(device), index) != 0 or function(raw, device) != 0:
         return None
-    for prefix, name in (("GPU-", "cuDeviceGetUuid_v2"), ("GPU-", "cuDeviceGetUuid")):
-        function = getattr(library, name, None)
-        if function is not None and function(raw, device) == 0:
-            return prefix + str(uuid.UUID(bytes=bytes(raw)))
-    return None
+    return str(uuid.UUID(bytes=bytes(raw)))
 
 
 def found_device(selector: str) -> int:

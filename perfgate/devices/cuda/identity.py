@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.gpu import Environment, Gpu
-from perfgate.devices.cuda.driver import driver
+from perfgate.devices.cuda.driver import driver, whole_gpu_uuid
 from perfgate.devices.cuda.nvml import Nvml
 
 # A fixed public prefix: the hash tells chips apart, and cannot be taken for a hash of anything else.
 _CHIP_PREFIX = b"perfgate-chip-1\0"
-_MIG = re.compile(r" MIG (\d+g\.\d+gb(?:\+\w+)?)$", re.IGNORECASE)
+_MIG = re.compile(r" MIG ((?:\d+c\.)?\d+g\.\d+gb(?:\+[\w.]+)?)$", re.IGNORECASE)
 
 # Variables that change what CUDA does; recorded so that a difference can be named.
 RECORDED_VARIABLES = (
@@ -30,14 +30,19 @@ _PATH_VARIABLES = frozenset({"CUDA_MPS_PIPE_DIRECTORY"})
 
 
 def chip_hash(uuid: str | None, mig_profile: str | None) -> str | None:
-    """Return the hash that tells chips apart; None without a UUID, which equals no chip."""
+    """Return the hash that tells chips apart; None without a UUID, which equals no chip.
+
+    Args:
+        uuid: of the whole GPU: an instance's own changes when it is made anew.
+        mig_profile: of the instance; None when the GPU is not partitioned.
+    """
     if uuid is None:
         return None
     text = uuid.lower() if mig_profile is None else f"{uuid.lower()}/{mig_profile}"
     return hashlib.sha256(_CHIP_PREFIX + text.encode()).hexdigest()[:12]
 
 
-def identified_gpu(index: int, uuid: str | None, nvml: Nvml) -> Gpu:
+def identified_gpu(index: int, nvml: Nvml) -> Gpu:
     """Read the identity of a visible CUDA device."""
     module = driver()
     device = module.Device(index)
@@ -72,7 +77,7 @@ def identified_gpu(index: int, uuid: str | None, nvml: Nvml) -> Gpu:
         pci_device_id=None if pci is None else f"0x{pci.pciDeviceId:08x}",
         pci_subsystem_id=None if pci is None else f"0x{pci.pciSubSystemId:08x}",
         board_part_number=_board_part_number(nvml),
-        chip=chip_hash(uuid, mig_profile),
+        chip=chip_hash(whole_gpu_uuid(index), mig_profile),
     )
 
 

@@ -35,6 +35,7 @@ class Nvml:
     def __init__(self, uuid: str | None, library: Any | None) -> None:
         self._library: Any = library
         self._handle: Any = None
+        self._whole_gpu: Any = None
         self.note: str | None = None
         if library is None:
             self.note = "nvidia-ml-py is not installed"
@@ -43,6 +44,7 @@ class Nvml:
             library.nvmlInit()
             if uuid is not None:
                 self._handle = _handle_by_uuid(library, uuid)
+                self._whole_gpu = _whole_gpu(library, self._handle) if uuid.startswith("MIG-") else None
             else:
                 self.note = "the device's UUID is unknown"
         except Exception as error:  # every failure of an optional library means tier 0
@@ -55,30 +57,31 @@ class Nvml:
 
     def close(self) -> None:
         """Release the library; later readings are None."""
-        self._handle = None
+        self._handle = self._whole_gpu = None
         if self._library is not None:
             with contextlib.suppress(Exception):
                 self._library.nvmlShutdown()
 
     def read(self, name: str, *args: Any) -> Any:
-        """Call ``nvmlDeviceGet<name>``; None where it is missing, refused or fails."""
-        if self._handle is None:
-            return None
-        try:
-            value = getattr(self._library, f"nvmlDeviceGet{name}")(self._handle, *args)
-        except Exception:  # NotSupported, NoPermission, GpuIsLost, a missing symbol: all mean "unknown"
-            return None
-        return value.decode(errors="replace") if isinstance(value, bytes) else value
+        """Call ``nvmlDeviceGet<name>``; None where it is missing, refused or fails.
+
+        What NVML does not answer of a MIG instance (board, power, clocks) is that of its GPU.
+        """
+        for handle in (self._handle, self._whole_gpu):
+            # NotSupported, NoPermission, GpuIsLost, a missing symbol: all mean "unknown".
+            with contextlib.suppress(Exception):
+                if handle is not None:
+                    return _decoded(getattr(self._library, f"nvmlDeviceGet{name}")(handle, *args))
+        return None
 
     def system(self, name: str) -> Any:
         """Call ``nvmlSystemGet<name>``."""
         if self._handle is None:
             return None
         try:
-            value = getattr(self._library, f"nvmlSystemGet{name}")()
+            return _decoded(getattr(self._library, f"nvmlSystemGet{name}")())
         except Exception:
             return None
-        return value.decode(errors="replace") if isinstance(value, bytes) else value
 
     def change(self, name: str, *args: Any) -> str | None:
         """Call ``nvmlDevice<name>``, which changes the GPU; return why it failed, None when it did not."""
@@ -189,6 +192,18 @@ def _handle_by_uuid(library: Any, uuid: str) -> Any:
         return library.nvmlDeviceGetHandleByUUID(uuid)
     except TypeError:
         return library.nvmlDeviceGetHandleByUUID(uuid.encode())
+
+
+def _whole_gpu(library: Any, instance: Any) -> Any:
+    try:
+        return library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(instance)
+    except Exception:
+        return None
+
+
+def _decoded(value: Any) -> Any:
+    """Versions of the binding return text or bytes."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def _scaled(value: Any, factor: float) -> float | None:

@@ -150,7 +150,7 @@ def opened_session(selector: str, make_suite: Any, cache_folder: Path) -> Iterat
     uuid = device_uuid(index)
     with closing_nvml(uuid) as nvml, primary_context(index):
         drv = driver()
-        gpu: Gpu = identified_gpu(index, uuid, nvml)
+        gpu: Gpu = identified_gpu(index, nvml)
         stream = drv.Stream(_NON_BLOCKING)
         cache = CodeCache(cache_folder, found_compiler(), architecture(gpu.compute_capability or ""))
         arena = Arena()

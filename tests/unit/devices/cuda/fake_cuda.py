@@ -5,6 +5,7 @@ not before it was enqueued. A queue takes so many commands: the host that enqueu
 the oldest to end, as in cuLaunchKernel, with nobody left to release a spin kernel.
 """
 
+import bisect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ class Host:
         self.now_s = max(self.now_s, moment_s)
 
     def monotonic(self) -> float:
+        self.works(1e-8)  # who waits for a time by looking at the clock must see it pass
         return self.now_s
 
     perf_counter = monotonic
@@ -99,15 +101,13 @@ class Stream:
         return self._ends_s[-1] if self._ends_s else 0.0
 
     def _unfinished(self) -> int:
-        return len(self._waiting) + sum(end_s > self._cuda.host.now_s for end_s in self._ends_s[-2048:])
+        return len(self._waiting) + len(self._ends_s) - bisect.bisect_right(self._ends_s, self._cuda.host.now_s)
 
     def _blocks(self) -> None:
         """The host waits for the oldest command; one that the host holds ends by its own timeout."""
-        running = [end_s for end_s in self._ends_s if end_s > self._cuda.host.now_s]
-        if not running:
+        if len(self._waiting) == self._unfinished():
             self._execute(gives_up=True)
-            running = [end_s for end_s in self._ends_s if end_s > self._cuda.host.now_s]
-        self._cuda.host.waits_until(min(running))
+        self._cuda.host.waits_until(self._ends_s[bisect.bisect_right(self._ends_s, self._cuda.host.now_s)])
 
     def _execute(self, *, gives_up: bool = False) -> None:
         while self._waiting:

@@ -206,14 +206,14 @@ def test_submit__is_the_hosts_time_of_launches_alone(bench: Any) -> None:
     one = bench(queue_limit=1024)
     one.cuda.host.call_s = 5e-6
     batch = one.timer.time_batch(Timing.SUBMIT, one.kernels(1e-3), 0, count=700, samples=2)
-    assert batch.intervals_s == pytest.approx([700 * 5e-6] * 2, rel=1e-6)
+    assert batch.intervals_s == pytest.approx([700 * 5e-6] * 2, rel=1e-4)
 
 
 def test_roundtrip__is_the_hosts_time_with_the_wait(bench: Any) -> None:
     one = bench()
     one.cuda.host.call_s = 5e-6
     batch = one.timer.time_batch(Timing.ROUNDTRIP, one.kernels(20e-6), 0, count=64, samples=2)
-    assert batch.intervals_s == pytest.approx([64 * 25e-6] * 2, rel=1e-6)
+    assert batch.intervals_s == pytest.approx([64 * 25e-6] * 2, rel=1e-4)
 
 
 def test_graphs__are_closed_also_when_a_replay_fails(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
