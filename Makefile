@@ -13,12 +13,12 @@ $(SETUP): pyproject.toml
 	$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is incomplete: apt install python3-venv" >&2; exit 2; }
 	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install -q --editable . --group dev
-	if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then $(BIN)/python -m pip install -q --editable '.[cuda]'; fi
-	touch $@
+	@if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then $(BIN)/python -m pip install -q --editable '.[cuda]'; fi
+	@touch $@
 
 # The main job: on the GPU where there is one, else on the recorded device.
 check: setup
-	if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then $(BIN)/perfgate check; else $(BIN)/perfgate check --device recorded; fi
+	@if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then $(BIN)/perfgate check; else $(BIN)/perfgate check --device recorded; fi
 
 test: setup
 	$(BIN)/python -m pytest -m "not gpu" -n auto

@@ -16,3 +16,10 @@ class Caveat:
     code: str
     message: str
     remedy: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What is doubtful, and what to do about it."""
+        if not self.remedy:
+            return self.message
+        return f"{self.message}{' ' if self.message.endswith('.') else '; '}{self.remedy}"

@@ -92,7 +92,7 @@ def _check_test(report: Report, *, is_told: bool) -> ET.Element:
         sentences.headline(report),
         *(f"{badge}: {text}" for badge, text in sentences.rehearsal(report.device_kind, report.injected)),
     ]
-    lines += [report.summary, report.next_step, *map(sentences.caveat_text, report.caveats)]
+    lines += [report.summary, report.next_step, *(one.sentence for one in report.caveats)]
     ET.SubElement(test, "system-out").text = "\n".join(printable(line) for line in lines if line)
     return test
 

@@ -81,7 +81,7 @@ def _sections(report: Report, rows: Sequence[Row], notices: Sequence[str], run_u
     yield _Section(name="next step", text=_next_step(report))
     yield _Section(name="failing cases", text=_moved([one for one in rows if one.result.verdict in _FAILING]))
     yield _Section(name="other cases", text=_moved([one for one in rows if _is_other(one)]))
-    yield _Section(name="caveats", text=blocks.bullets([sentences.caveat_text(one) for one in report.caveats]))
+    yield _Section(name="caveats", text=blocks.bullets([one.sentence for one in report.caveats]))
     yield _Section(name="differences", text=_differences(report))
     yield _Section(name="roofline", text=_roofline(report, rows))
     yield _Section(name="chart", text=_chart(report))

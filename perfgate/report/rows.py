@@ -212,7 +212,9 @@ def _reasons(result: CaseResult) -> tuple[str, ...]:
 
 
 def _doubts(result: CaseResult) -> tuple[str, ...]:
-    caveats = (f"{caveat.message} {caveat.remedy}".strip() for caveat in result.caveats)
+    quiet = result.verdict in (CaseVerdict.UNCHANGED, CaseVerdict.NOT_GATED)
+    # Three launches often spread three times as much as twelve by chance: worth a line only beside a finding.
+    caveats = (one.sentence for one in result.caveats if not (quiet and one.code == "spread-changed"))
     return tuple(filter(None, (_change_of_time(result), *caveats)))
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
 from perfgate.core.case import MemoryLevel
-from perfgate.core.caveat import Caveat
 from perfgate.core.device import DeviceKind
 from perfgate.core.gpu import Difference, Environment, Gpu
 from perfgate.core.policy import Acceptance, Policy
@@ -130,11 +129,6 @@ def field_name(field: str) -> str:
 def difference_text(difference: Difference) -> str:
     """Render a difference: ``"CUDA toolkit 13.1 (baseline 13.0)"``."""
     return f"{field_name(difference.field)} {difference.candidate} (baseline {difference.baseline})"
-
-
-def caveat_text(caveat: Caveat) -> str:
-    """Render a caveat with its remedy."""
-    return f"{caveat.message} {caveat.remedy}".strip()
 
 
 def gpu_text(gpu: Gpu) -> str:

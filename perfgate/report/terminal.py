@@ -187,7 +187,7 @@ def _facts(report: Report, *, verbose: bool) -> Iterator[tuple[str, tuple[str, .
     if report.next_step:
         yield "Next", (report.next_step,)
     yield "Causes", tuple(cause.message for cause in report.causes)
-    yield "Caveats", tuple(map(sentences.caveat_text, report.caveats))
+    yield "Caveats", tuple(one.sentence for one in report.caveats)
     yield "Identity", tuple(map(sentences.difference_text, report.identity_differences))
     yield "Differs", tuple(map(sentences.difference_text, report.environment_differences))
     yield "Baseline", (sentences.baseline_text(report.baseline),)

@@ -155,8 +155,8 @@ def test_policy_lines__tell_every_field_of_the_policy() -> None:
     assert dict(sentences.policy_lines(Policy()))["margins"] == "none"
 
 
-def test_caveat_text__joins_doubt_and_remedy() -> None:
-    assert sentences.caveat_text(invalid().caveats[0]).endswith(
+def test_caveat_sentence__joins_doubt_and_remedy() -> None:
+    assert invalid().caveats[0].sentence.endswith(
         "5 of 6 launches. Check the cooling of this machine, then measure again."
     )
     assert accepted().caveats == ()
