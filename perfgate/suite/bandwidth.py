@@ -152,12 +152,13 @@ def _workload(
     )
 
 
-# Knobs: the best of benchmarks/sweep_bandwidth.py on an H200 (docs/figures/bandwidth.md).
+# Knobs: the best of benchmarks/sweep_bandwidth.py on an H200, but for triad, where the fastest varies six times as
+# much between processes (docs/figures/bandwidth.md).
 _STREAMS: tuple[tuple[_Stream, Callable[[_Layout, Toolbox], Workload]], ...] = (
     (_Stream(name="read", reads=1, writes=0, block=1024, unroll=8), _prepared_read),
     (_Stream(name="write", reads=0, writes=1, block=1024, unroll=1), _prepared_write),
     (_Stream(name="copy", reads=1, writes=1, block=128, unroll=1, load=0), _prepared_copy),
-    (_Stream(name="triad", reads=2, writes=1, flop_per_word=2, block=1024, unroll=1), _prepared_triad),
+    (_Stream(name="triad", reads=2, writes=1, flop_per_word=2, block=256, unroll=4), _prepared_triad),
 )
 
 
