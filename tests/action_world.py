@@ -12,7 +12,7 @@ from perfgate.core.gate import needs_confirmation
 from perfgate.core.policy import Policy
 from perfgate.core.run import Run
 from perfgate.storage.baselines import find_baseline
-from perfgate.storage.documents import read_run, render_baseline_json, write_run
+from perfgate.storage.documents import read_run, render_baseline_json, render_run_json
 from perfgate.workflow.cases import Selection
 from perfgate.workflow.checking import Check, CheckResult, compared
 from perfgate.workflow.listener import Listener
@@ -39,6 +39,7 @@ def baseline_text(seed: int = 3, factor: float = 1.0) -> str:
 
 # The same text for every test: bases are compared by content.
 BASELINE = baseline_text()
+_SAME, _SLOW = render_run_json(recorded(1)), render_run_json(recorded(5, 1.05))
 
 
 class World:
@@ -48,8 +49,8 @@ class World:
         self.folder, self.github, self.run_step = folder, github, run_step
         self.served = ServedRepository(folder / "server")
         self.same, self.slow = folder / "same.json", folder / "slow.json"
-        write_run(self.same, recorded(1))
-        write_run(self.slow, recorded(5, 1.05))
+        self.same.write_text(_SAME, encoding="utf-8")
+        self.slow.write_text(_SLOW, encoding="utf-8")
         self._jobs = 0
 
     def job(self, commit: str, event_name: str, payload: Mapping[str, Any], **changes: Any) -> Job:

@@ -20,6 +20,7 @@ from openapi_core.testing.requests import MockRequest
 from openapi_core.testing.responses import MockResponse
 
 API_FILE = Path(__file__).parent / "data/github/api.json"
+_HOST = "https://api.example"  # what requests are validated as: the description is read once, ports differ
 REPOSITORY = "octo/kernels"
 TOKEN = "ghs_0123456789abcdefTOKEN"
 BOT = {"login": "github-actions[bot]", "id": 41898282, "type": "Bot"}
@@ -107,7 +108,7 @@ class FakeGitHub:
         self.origin = f"http://127.0.0.1:{self._server.server_address[1]}"
         self.url = self.origin + prefix
         self.graphql_url = f"{self.origin}/graphql" if not prefix else f"{self.origin}/api/graphql"
-        self._api = _description(self.url)
+        self._api = _description(prefix)
 
     def close(self) -> None:
         self._server.shutdown()
@@ -212,7 +213,7 @@ class FakeGitHub:
         if found := re.fullmatch(r"(/repos/[^/]+/[^/]+/git/refs/)(.+)", path):
             path = found[1] + quote(unquote(found[2]), safe="")
         return MockRequest(
-            self.origin,
+            _HOST,
             seen.method.lower(),
             self.prefix + path,
             args=seen.query,
@@ -482,8 +483,9 @@ def _document() -> dict[str, Any]:
     return json.loads(API_FILE.read_text(encoding="utf-8"))
 
 
-def _description(url: str) -> OpenAPI:
-    document = {**_document(), "servers": [{"url": url}]}
+@functools.cache
+def _description(prefix: str) -> OpenAPI:
+    document = {**_document(), "servers": [{"url": f"{_HOST}{prefix}"}]}
     return OpenAPI.from_dict(
         document, config=Config(spec_validator_cls=None, additional_properties_default_policy="forbid")
     )
