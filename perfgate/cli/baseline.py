@@ -36,7 +36,7 @@ def command() -> None:
 def update(
     *,
     device: str,
-    suite: str,
+    suite: tuple[str, ...],
     cases: tuple[str, ...],
     launches: int | None,
     seed: int | None,

@@ -31,7 +31,7 @@ from perfgate.cli.options import (
 def command(
     *,
     device: str,
-    suite: str,
+    suite: tuple[str, ...],
     cases: tuple[str, ...],
     launches: int | None,
     seed: int | None,

@@ -33,7 +33,7 @@ def _clock(context: click.Context, parameter: click.Parameter, value: str | None
 def chosen_selection(
     device: "Device",
     *,
-    suite: str,
+    suite: tuple[str, ...],
     cases: tuple[str, ...],
     inject: tuple[str, ...],
     seed: int | None,
@@ -43,14 +43,34 @@ def chosen_selection(
     from perfgate.workflow.cases import Selection
     from perfgate.workflow.devices import session_seed
 
+    built_in, own = chosen_suites(suite)
     return Selection(
-        suite=suite,
+        suite=built_in,
+        own_suites=own,
         cases=cases,
         inject=inject,
         seed=session_seed(seed, device),
         lock_clocks=lock_clocks is not None,
         clock_mhz=lock_clocks.clock_mhz if lock_clocks else None,
     )
+
+
+def chosen_suites(names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Return the built-in suite of the names given, "" where only own ones are, and the absolute paths of own ones.
+
+    Raises:
+        ConfigurationError: two built-in suites.
+    """
+    from perfgate.errors import ConfigurationError
+    from perfgate.workflow.suites import is_own
+
+    own = tuple(str(Path(name).absolute()) for name in names if is_own(name))
+    built_in = [name for name in names if not is_own(name)]
+    if len(set(built_in)) > 1:
+        raise ConfigurationError(
+            f"--suite names {' and '.join(built_in)}", hint="one built-in suite, any number of own"
+        )
+    return built_in[0] if built_in else ("" if own else "default"), tuple(dict.fromkeys(own))
 
 
 def device_option(function: F) -> F:
@@ -68,7 +88,12 @@ def measuring_options(function: F) -> F:
     """What is measured, and how often."""
     for option in reversed(
         (
-            click.option("--suite", default="default", show_default=True, metavar="NAME", help="default or full."),
+            click.option(
+                "--suite",
+                multiple=True,
+                metavar="NAME|FILE",
+                help="default, full, or a file with cases of your own (repeatable); default: default.",
+            ),
             click.option("--case", "cases", multiple=True, metavar="GLOB", help="Only these cases (repeatable)."),
             click.option("--launches", type=int, metavar="N", help="Fresh processes; default by policy: 6."),
             click.option("--seed", type=int, default=None, metavar="N", help="Order of cases, draws of a recording."),

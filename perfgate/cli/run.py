@@ -16,7 +16,7 @@ def command(
     *,
     run_file: Path,
     device: str,
-    suite: str,
+    suite: tuple[str, ...],
     cases: tuple[str, ...],
     launches: int | None,
     seed: int | None,

@@ -25,6 +25,13 @@ class Timing(StrEnum):
     SUBMIT = "submit"  # host time of one launch call while the queue is never full
     ROUNDTRIP = "roundtrip"  # host time of launch and synchronize
     EVENT_FLOOR = "event-floor"  # event pair around nothing
+    REPLAY = "replay"  # GPU events around replays of a graph of executions: for work shorter than its launch
+    PROGRAM = "program"  # a program of its own that says how long it took
+
+    @property
+    def is_of_work(self) -> bool:
+        """Whether the value is the time of one execution's declared work, so that rates follow from it."""
+        return self in (Timing.EVENTS, Timing.REPLAY, Timing.PROGRAM)
 
     @property
     def is_host_timed(self) -> bool:
@@ -88,6 +95,21 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A program that measures itself, in place of a workload that perfgate measures.
+
+    Attributes:
+        command: program and arguments; ``{json}`` stands for a file that it writes nvbench's JSON into.
+        folder: working directory; "" for that of the launch.
+        timeout_s: longest run.
+    """
+
+    command: tuple[str, ...]
+    folder: str = ""
+    timeout_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One thing that is timed, compared and judged.
 
@@ -102,6 +124,8 @@ class Case:
         gated: whether the default policy judges it (host-timed cases are only reported).
         unit: what it is judged in.
         predicted_s: rough time of one execution on the GPU at hand, None if unknown.
+        margin: relative change that counts as slower, where the case has one of its own; a policy's goes first.
+        program: for ``Timing.PROGRAM``; such a case is not prepared.
     """
 
     id: str
@@ -113,6 +137,8 @@ class Case:
     gated: bool = True
     unit: Unit = Unit.SECONDS
     predicted_s: float | None = None
+    margin: float | None = None
+    program: Program | None = None
 
     def __post_init__(self) -> None:
         if not CASE_ID.fullmatch(self.id):

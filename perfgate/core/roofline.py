@@ -43,7 +43,7 @@ def roofline_position(work: Work, time_s: float, roofs: Roofs, timing: Timing = 
         rate_flop_per_s=flop / time_s if flop else None,
         intensity_flop_per_byte=work.intensity_flop_per_byte,
     )
-    if timing is not Timing.EVENTS or not (bytes_moved or flop):
+    if not timing.is_of_work or not (bytes_moved or flop):
         return replace(position, bound=Bound.LATENCY)
     memory, compute = roofs.memory_roof(work.memory_level), roofs.compute_roof(work.pipe)
     memory_s, compute_s = _term_s(bytes_moved, memory), _term_s(flop, compute)

@@ -39,11 +39,18 @@ class Workload:
             stream and returns at once. The measuring loop rotates over them.
         poison: makes every output invalid (NaN), so that an execution that writes nothing is seen.
         verify: checks the outputs that the last rotation left behind.
+        close: tears down what the set-up made; called once, when the case is over or has failed.
+        is_foreign: the executions are somebody's callables, which may synchronize or use another stream:
+            the device watches for that before it times them.
+        outputs: memory that the first execution writes, for that watch.
     """
 
     executions: tuple[Callable[[], None], ...]
     poison: Callable[[], None]
     verify: Callable[[], Verification]
+    close: Callable[[], None] = lambda: None
+    is_foreign: bool = False
+    outputs: tuple["Buffer", ...] = ()
 
     def __post_init__(self) -> None:
         if not self.executions:
@@ -97,8 +104,17 @@ class Toolbox(Protocol):
         """Handle (CUstream) of the stream that everything is timed on."""
         ...
 
-    def kernel(self, source: str, function: str, *, defines: Mapping[str, int | str] | None = None) -> Kernel:
+    def kernel(
+        self,
+        source: str,
+        function: str,
+        *,
+        defines: Mapping[str, int | str] | None = None,
+        options: Sequence[str] = (),
+    ) -> Kernel:
         """Compile ``source`` (a file of the kernels folder, or an absolute path) and return ``function`` of it.
+
+        ``options`` are the compiler's own, e.g. ``"-I/usr/local/cutlass/include"``.
 
         Raises:
             CompileError: with the compiler's log.

@@ -92,7 +92,7 @@ def is_settled(launches: list[CaseLaunch]) -> bool:
 
 def bandwidth_fraction(work: Work, timing: Timing, median_s: float, gpu: Gpu) -> float | None:
     """Return a case's bandwidth over memory clock x bus width / 8 x 2; None where that does not apply."""
-    if timing is not Timing.EVENTS or work.memory_level is not MemoryLevel.DRAM or not work.moved_bytes:
+    if not timing.is_of_work or work.memory_level is not MemoryLevel.DRAM or not work.moved_bytes:
         return None
     roof = _theoretical(gpu)
     return work.moved_bytes / median_s / roof if roof else None

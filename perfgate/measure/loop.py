@@ -13,7 +13,7 @@ from perfgate.core.case import Timing
 from perfgate.core.device import LaunchSession, OpenCase, SampleBatch, Telemetry
 from perfgate.core.plan import CasePlan
 from perfgate.core.run import Block, CaseLaunch
-from perfgate.errors import DeviceError, WrongOutputError
+from perfgate.errors import ConfigurationError, DeviceError, WrongOutputError
 from perfgate.measure.injection import injected_executions
 
 
@@ -59,6 +59,7 @@ FIXED_EXECUTIONS: Mapping[Timing, int] = {
     Timing.SUBMIT: 256,
     Timing.ROUNDTRIP: 64,
     Timing.EVENT_FLOOR: 1,
+    Timing.PROGRAM: 1,
 }
 
 # Below it the event pair's own time is more than a percent: too rough to choose executions by.
@@ -123,7 +124,8 @@ class CaseLoop:
             self._progress(case_id, "warm-up")
             begin = time.monotonic()
             chosen, run_executions = _rehearsed(plan or self._chosen_plan(case, timing), timing, change, case.sets)
-            settled = self._settle(case, chosen, timing)
+            # A program warms up by itself, if at all: every window of ours would be a whole run of it.
+            settled = timing is Timing.PROGRAM or self._settle(case, chosen, timing)
             warm_up_s = time.monotonic() - begin
             before = self._session.telemetry()
             blocks, after = self._blocks(case_id, case, chosen, run_executions, before)
@@ -158,7 +160,10 @@ class CaseLoop:
             needed = settings.sample_s / self._rough_execution_s(case)
             executions = case.sets * max(1, math.ceil(_rounded_up(needed) / case.sets))
         return CasePlan(
-            executions_per_sample=executions, samples_per_block=settings.samples_per_block, blocks=settings.blocks
+            executions_per_sample=executions,
+            samples_per_block=settings.samples_per_block,
+            # A run of a program is a block, and may take minutes.
+            blocks=1 if timing is Timing.PROGRAM else settings.blocks,
         )
 
     def _rough_execution_s(self, case: OpenCase) -> float:
@@ -258,7 +263,11 @@ def _rehearsed(plan: CasePlan, timing: Timing, change: float, sets: int) -> tupl
     """
     if change == 0.0 or timing is Timing.EVENT_FLOOR:
         return plan, plan.executions_per_sample
-    if timing is Timing.EVENTS:
+    if timing is Timing.PROGRAM:
+        raise ConfigurationError(
+            "a program that times itself cannot be slowed down", hint="leave it out of --inject, or of --case"
+        )
+    if timing in (Timing.EVENTS, Timing.REPLAY):
         nominal, run = injected_executions(change, plan.executions_per_sample, sets)
     else:
         nominal, run = injected_executions(change, math.floor(plan.executions_per_sample / (1 + max(0.0, change))), 1)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from perfgate.core.baseline import Baseline, BaselineSession, CalibratedMargin
 from perfgate.core.baseline_change import BaselineDifference, CaseChange
-from perfgate.core.case import Timing, Unit
+from perfgate.core.case import Unit
 from perfgate.core.device import DeviceKind
 from perfgate.core.summary import median_or_none, relative_spread
 from perfgate.core.units import percent_text
@@ -170,7 +170,7 @@ def _case_line(case_id: str, baseline: Baseline, *, wide: bool) -> Line:
         cells=(
             case_id,
             time_of(median_s),
-            rate_of(newest.work, median_s) if newest.timing is Timing.EVENTS else "",
+            rate_of(newest.work, median_s) if newest.timing.is_of_work else "",
             str(len(cases)) if wide else "",
             percent_text(between) if between is not None else "",
             percent_text(within) if within is not None else "",

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from perfgate.core.case import Timing, Unit
+from perfgate.core.case import Unit
 from perfgate.core.run import CaseInfo, CaseLaunch, Run
 from perfgate.core.summary import launch_statistics, median_or_none, relative_spread
 from perfgate.core.units import clock_text, percent_text
@@ -66,7 +66,7 @@ def _line(case_id: str, info: CaseInfo, run: Run) -> Line:
         cells=(
             case_id,
             time_of(median_s),
-            rate_of(info.work, median_s) if info.timing is Timing.EVENTS else "",
+            rate_of(info.work, median_s) if info.timing.is_of_work else "",
             percent_text(spread) if spread is not None else "",
             clock_text(clock_hz) if clock_hz is not None else "",
             f"{temperature_c:.0f} °C" if temperature_c is not None else "",

@@ -16,19 +16,21 @@ _NOTHING_FOUND = np.array([0, np.iinfo(np.uint64).max], dtype=np.uint64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One scan of verify.cu.
+    """One scan on the device.
 
     Attributes:
         function: kernel whose last argument is the tally.
         count: items that it loops over.
         args: its other arguments.
         per_block: items that a block takes at once.
+        source: file of the kernels folder that the function is in.
     """
 
     function: str
     count: int
     args: tuple[Any, ...]
     per_block: int = THREADS
+    source: str = "verify.cu"
 
 
 class Scan:
@@ -40,7 +42,7 @@ class Scan:
         self._commands = [self._bound(check, tally) for check, tally in zip(checks, self._tallies, strict=True)]
 
     def _bound(self, check: Check, tally: Buffer) -> Any:
-        return self._toolbox.kernel("verify.cu", check.function).bind(
+        return self._toolbox.kernel(check.source, check.function).bind(
             grid=covering_grid(check.count, check.per_block), block=(THREADS, 1, 1), args=(*check.args, tally)
         )
 

@@ -1,12 +1,36 @@
 """What is measured: the selected cases of a suite, or of a recording, on one device."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from perfgate.core.canonical import content_sha256
 from perfgate.core.device import Device, DeviceKind
+from perfgate.core.gpu import Gpu
+from perfgate.core.policy import Policy
 from perfgate.core.run import CaseInfo
 from perfgate.core.selection import matching, near_names
 from perfgate.errors import ConfigurationError
+from perfgate.workflow.describing import Description, Question, description
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One of two states of a repository.
+
+    Attributes:
+        folder: where its launches work; "" for the current folder.
+        forbidden: folder of the other state, that no module may come from; "" for none.
+    """
+
+    folder: str = ""
+    forbidden: str = ""
+
+    @property
+    def options(self) -> dict[str, str]:
+        """As a launch's order carries it."""
+        given = {"folder": self.folder, "forbidden": self.forbidden}
+        return {name: value for name, value in given.items() if value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +38,9 @@ class Selection:
     """What is measured.
 
     Attributes:
-        suite: name of the built-in suite.
+        suite: name of the built-in suite; "" for none.
+        own_suites: absolute paths of own suites.
+        side: where own suites are loaded, when two states of a repository are compared.
         cases: globs; all cases when empty.
         inject: rehearsals, as written.
         seed: of the order of cases and of a recording's draws.
@@ -30,6 +56,18 @@ class Selection:
     settings: Mapping[str, float] = field(default_factory=dict)
     lock_clocks: bool = False
     clock_mhz: int | None = None
+    own_suites: tuple[str, ...] = ()
+    side: Side = field(default_factory=Side)
+
+    @property
+    def suite_name(self) -> str:
+        """What is measured, for people."""
+        return " + ".join([*([self.suite] if self.suite else []), *(Path(one).name for one in self.own_suites)])
+
+    def own_description(self, gpu: Gpu) -> Description:
+        """Return what the own suites hold; raises like ``describing.description``."""
+        question = Question(suites=self.own_suites, gpu=gpu, folder=self.side.folder, forbidden=self.side.forbidden)
+        return description(question)
 
 
 def described_cases(device: Device, selection: Selection) -> tuple[dict[str, CaseInfo], dict[str, str], str | None]:
@@ -38,25 +76,52 @@ def described_cases(device: Device, selection: Selection) -> tuple[dict[str, Cas
     Raises:
         ConfigurationError: no case is left, or a glob matches none.
     """
-    infos, absent, suite_sha256 = _all_cases(device, selection.suite)
+    infos, absent, suite_sha256 = _all_cases(device, selection)
     chosen = dict(infos)
     if selection.cases:
         for glob in selection.cases:
             if not matching([*infos, *absent], glob):
                 near = near_names(glob, infos)
                 raise ConfigurationError(
-                    f"--case {glob!r} matches no case of suite {selection.suite!r}",
+                    f"--case {glob!r} matches no case of suite {selection.suite_name!r}",
                     hint=f"did you mean {' or '.join(near)}?" if near else f"cases: {', '.join(infos)}",
                 )
         wanted = {case_id for glob in selection.cases for case_id in matching(infos, glob)}
         chosen = {case_id: info for case_id, info in infos.items() if case_id in wanted}
     if not chosen:
         reasons = "; ".join(f"{case_id}: {reason}" for case_id, reason in absent.items())
-        raise ConfigurationError(f"suite {selection.suite!r} has no case to measure here", hint=reasons)
+        raise ConfigurationError(f"suite {selection.suite_name!r} has no case to measure here", hint=reasons)
     return chosen, absent, suite_sha256
 
 
-def _all_cases(device: Device, suite_name: str) -> tuple[dict[str, CaseInfo], dict[str, str], str | None]:
+def _all_cases(device: Device, selection: Selection) -> tuple[dict[str, CaseInfo], dict[str, str], str | None]:
+    """Return the cases of the built-in suite and of own ones, those that are absent, and the hash over both."""
+    infos, absent, suite_sha256 = _built_in_cases(device, selection.suite) if selection.suite else ({}, {}, None)
+    own = selection.own_description(device.gpu)
+    doubled = sorted(set(infos) & set(own.cases))
+    if doubled:
+        raise ConfigurationError(
+            f"{doubled[0]} is a case of suite {selection.suite!r} and of an own one", hint="give it another name"
+        )
+    if own.suite_sha256 is not None:
+        suite_sha256 = own.suite_sha256 if suite_sha256 is None else content_sha256([suite_sha256, own.suite_sha256])
+    if device.kind is DeviceKind.RECORDED:
+        # Programs need no device of ours; nothing else of an own suite was recorded.
+        runnable = {case_id: own.cases[case_id] for case_id in own.programs}
+        absent |= {
+            case_id: "it was not recorded: own kernels need a GPU" for case_id in own.cases if case_id not in runnable
+        }
+        return {**infos, **runnable}, {**absent, **own.absent}, suite_sha256
+    return {**infos, **own.cases}, {**absent, **own.absent}, suite_sha256
+
+
+def with_own_margins(policy: Policy, selection: Selection, gpu: Gpu) -> Policy:
+    """Return the policy with the margins that own cases ask for; where it names a case itself, it goes first."""
+    own = selection.own_description(gpu).margins
+    return replace(policy, margins={**own, **policy.margins}) if own else policy
+
+
+def _built_in_cases(device: Device, suite_name: str) -> tuple[dict[str, CaseInfo], dict[str, str], str | None]:
     if device.kind is DeviceKind.RECORDED:
         from perfgate.devices.recorded import RecordedDevice
 

@@ -24,7 +24,7 @@ from perfgate.measure.interruption import listening
 from perfgate.storage.baselines import BaselineSearch, find_baseline
 from perfgate.storage.gpu_table import read_gpu_table
 from perfgate.workflow.accepting import now_utc, refuse_implausible
-from perfgate.workflow.cases import Selection
+from perfgate.workflow.cases import Selection, with_own_margins
 from perfgate.workflow.listener import Listener
 from perfgate.workflow.measuring import InterruptedRunError, Session, held
 
@@ -77,9 +77,10 @@ class Check:
             return CheckResult(report=_not_compared(self.device, self.policy, search), run=None)
         refuse_implausible(search.found.baseline, str(search.found.path), self.device.gpu)
         baseline = selected_baseline(search.found.baseline, self.selection)
+        policy = with_own_margins(self.policy, self.selection, self.device.gpu)
         began_s = time.monotonic()
         with held(self.device, self.selection, wait=self.wait) as clock_hz:
-            result = self._measured(baseline, search.found.path.name, clock_hz)
+            result = replace(self, policy=policy)._measured(baseline, search.found.path.name, clock_hz)
         return replace(result, report=replace(result.report, measured_s=time.monotonic() - began_s))
 
     def _measured(self, baseline: Baseline, source: str, clock_hz: float | None) -> CheckResult:
@@ -207,15 +208,19 @@ def with_launches(policy: Policy, launches: int | None) -> Policy:
 
 def selected_baseline(baseline: Baseline, selection: Selection) -> Baseline:
     """Leave out of a baseline the cases that were not asked for: they are not missing."""
-    if not selection.cases:
+    from perfgate.suite import built_in_suite
+
+    if not selection.cases and selection.suite:
         return baseline
+    unasked = set() if selection.suite else {case.id for case in built_in_suite("full", baseline.gpu).cases}
+    globs = selection.cases or ("*",)
     sessions = tuple(
         replace(
             session,
             cases={
                 case_id: case
                 for case_id, case in session.cases.items()
-                if any(is_match(case_id, glob) for glob in selection.cases)
+                if case_id not in unasked and any(is_match(case_id, glob) for glob in globs)
             },
         )
         for session in baseline.sessions

@@ -3,12 +3,13 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from perfgate.core.case import Timing
+from perfgate.core.case import Case, Suite, Timing
 from perfgate.core.device import DeviceKind, LaunchSession
+from perfgate.core.gpu import Gpu
 from perfgate.errors import CompileError, DeviceError, DeviceMemoryError, PerfgateError, WrongOutputError
 from perfgate.measure.injection import injected_change
 from perfgate.measure.journal import (
@@ -27,6 +28,7 @@ from perfgate.measure.loop import CaseLoop, Settings
 from perfgate.measure.order import LaunchOrder
 from perfgate.measure.orphan import end_with_parent
 from perfgate.resources import cache_folder
+from perfgate.workflow.suites import enter_folder, refuse_foreign_modules
 
 
 def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
@@ -39,13 +41,16 @@ def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
     with open_journal(journal_path) as journal:
         journal.write(Started(pid=os.getpid()))
         try:
-            with _opened_session(order) as (session, timings):
+            enter_folder(order.options.get("folder", ""))
+            with _opened_session(order, journal) as (session, timings):
                 session.self_test()
                 # Resting cools a GPU, not a recording of one.
                 pause = _no_pause if order.device.startswith(DeviceKind.RECORDED) else time.sleep
                 loop = CaseLoop(session, loop_settings(order), _progress(journal), pause)
                 for case_id in order.case_ids:
                     outcome = _measured(loop, session, order, case_id, timings[case_id])
+                    # A framework may be imported in a set-up: only now it is known where from.
+                    refuse_foreign_modules(order.options.get("forbidden", ""))
                     journal.write(outcome)
                     if isinstance(outcome, CaseFailed) and outcome.kind is FailureKind.DEVICE:
                         # A fault of a kernel can leave the whole context unusable: then this launch is over,
@@ -85,7 +90,7 @@ def _measured(
 
 
 @contextlib.contextmanager
-def _opened_session(order: LaunchOrder) -> Iterator[tuple[LaunchSession, dict[str, Timing]]]:
+def _opened_session(order: LaunchOrder, journal: Journal) -> Iterator[tuple[LaunchSession, dict[str, Timing]]]:
     kind, _, rest = order.device.partition(":")
     if kind == DeviceKind.RECORDED:
         from perfgate.devices.recorded import RecordedLaunch
@@ -93,16 +98,42 @@ def _opened_session(order: LaunchOrder) -> Iterator[tuple[LaunchSession, dict[st
 
         replayed = recording(Path(rest))
         timings = {case_id: info.timing for case_id, info in replayed.cases.items()}
-        yield (
-            RecordedLaunch(replayed, seed=order.seed, index=order.index, injections=order.injections),
-            timings,
-        )
+        own = own_cases(order, replayed.runs[0].gpu)
+        session = RecordedLaunch(replayed, seed=order.seed, index=order.index, injections=order.injections)
+        yield _with_programs(session, own, journal), timings | {case.id: case.timing for case in own}
         return
     from perfgate.devices.cuda.session import opened_session
-    from perfgate.suite import built_in_suite
+    from perfgate.workflow.suites import joined_suite
 
-    with opened_session(rest, lambda gpu: built_in_suite(order.suite, gpu), cache_folder()) as session:
-        yield session, session.timings
+    cases: list[Case] = []
+
+    def suite(gpu: Gpu) -> Suite:
+        found = joined_suite(order.suite, order.own_suites, gpu)
+        cases.extend(found.cases)
+        return found
+
+    with opened_session(rest, suite, cache_folder()) as opened:
+        yield _with_programs(opened, cases, journal), opened.timings
+
+
+def own_cases(order: LaunchOrder, gpu: Gpu) -> list[Case]:
+    """Return the cases of the order's own suites."""
+    if not order.own_suites:
+        return []
+    from perfgate.workflow.suites import joined_suite
+
+    return list(joined_suite("", order.own_suites, gpu).cases)
+
+
+def _with_programs(session: LaunchSession, cases: Iterable[Case], journal: Journal) -> LaunchSession:
+    programs = {case.id: case.program for case in cases if case.program is not None}
+    if not programs:
+        return session
+    from perfgate.measure.program import ProgramSession
+
+    return ProgramSession(
+        session, programs, lambda case_id: journal.write(PhaseEntered(case_id=case_id, phase=Phase.BLOCK))
+    )
 
 
 def loop_settings(order: LaunchOrder) -> Settings:

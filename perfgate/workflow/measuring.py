@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from perfgate import __version__
+from perfgate.core.case import Timing
 from perfgate.core.device import Device
 from perfgate.core.gpu import Environment
 from perfgate.core.plan import METHOD, CasePlan
@@ -80,6 +81,8 @@ class Session:
         self._after: Health | None = None
         self._foreign: set[str] = set()
         self._looked_s = -_LOOK_FOR_PROCESSES_S
+        # A launch, and beside it the program that is one of its cases.
+        self._own_processes = 2 if any(info.timing is Timing.PROGRAM for info in self._infos.values()) else 1
 
     def measure_to(self, launches: int) -> None:
         """Launch until the session has that many launches.
@@ -114,7 +117,7 @@ class Session:
             perfgate_version=__version__,
             device_kind=str(self._device.kind),
             method=METHOD,
-            suite_name=self._selection.suite,
+            suite_name=self._selection.suite_name,
             suite_sha256=self._suite_sha256,
             gpu=self._device.gpu,
             environment=self._clocked(replace(self._device.environment, commit=commit, dirty=dirty)),
@@ -179,6 +182,8 @@ class Session:
             index=index,
             device=self._device.address,
             suite=self._selection.suite,
+            own_suites=self._selection.own_suites,
+            options=self._selection.side.options,
             case_ids=shuffled(self._infos, self._selection.seed, index),
             seed=self._selection.seed,
             plans=self._plans,
@@ -192,7 +197,7 @@ class Session:
         now_s = time.monotonic()
         if progress.case_id is not None and now_s - self._looked_s >= _LOOK_FOR_PROCESSES_S:
             self._looked_s = now_s
-            self._foreign.update(self._device.foreign_processes(1))
+            self._foreign.update(self._device.foreign_processes(self._own_processes))
 
     def _described(self, case_id: str) -> CaseInfo:
         """The case with the plan and the machine code of its first launch that has them."""

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -200,7 +200,7 @@ class CodeCache:
         self._compiler = compiler
         self._architecture = architecture
 
-    def cubin(self, source: str, defines: Mapping[str, int | str]) -> Cubin:
+    def cubin(self, source: str, defines: Mapping[str, int | str], options: Sequence[str] = ()) -> Cubin:
         """Return the machine code of a file of the kernels folder, or of an absolute path.
 
         Raises:
@@ -211,7 +211,7 @@ class CodeCache:
         except FileNotFoundError as error:
             raise CompileError(str(error)) from error
         path = files[0]
-        options = tuple(f"-D{name}={value}" for name, value in sorted(defines.items()))
+        options = (*(f"-D{name}={value}" for name, value in sorted(defines.items())), *options)
         key = hashlib.sha256()
         for part in (self._compiler.name, self._architecture, *options):
             key.update(part.encode() + b"\0")

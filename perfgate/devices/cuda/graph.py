@@ -39,6 +39,13 @@ class Graph:
             ),
         )
 
+    @property
+    def node_count(self) -> int:
+        """Number of commands in it."""
+        count = ctypes.c_size_t()
+        self._checked("count of nodes", self._library.cuGraphGetNodes(self._graph, None, ctypes.byref(count)))
+        return count.value
+
     def replay(self) -> None:
         """Enqueue one replay."""
         self._checked("launch", self._library.cuGraphLaunch(self._executable, self._stream))

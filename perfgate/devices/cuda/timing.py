@@ -82,8 +82,32 @@ class StreamTimer:
                 hint="is a profiler or an interposed CUDA library active?",
             )
 
+    def is_held_through(self, command: Callable[[], None], look: Callable[[], None]) -> bool:
+        """Call something while the stream is held, look around, release; tell whether the stream was held all the time.
+
+        It was not when ``command`` waited for the stream, or enqueued more than the queue takes: then the
+        spin kernel ended by itself.
+        """
+        self._hold()
+        try:
+            command()
+            is_held = int(self._status[0]) == 0
+            if is_held:
+                look()
+        finally:
+            self._release()
+        self._stream.synchronize()
+        return is_held
+
     def time_batch(
-        self, timing: Timing, executions: Sequence[Callable[[], None]], turn: int, *, count: int, samples: int
+        self,
+        timing: Timing,
+        executions: Sequence[Callable[[], None]],
+        turn: int,
+        *,
+        count: int,
+        samples: int,
+        queue_limit: int = QUEUE_LIMIT,
     ) -> SampleBatch:
         """Time ``samples`` intervals of ``count`` executions each; see core.device.OpenCase.time_batch.
 
@@ -93,10 +117,11 @@ class StreamTimer:
             turn: which of them comes first.
             count: executions in an interval.
             samples: intervals.
+            queue_limit: executions that are queued before the release; fewer where each is several commands.
         """
         started_s = time.monotonic() - self._began_s
-        if timing is Timing.EVENTS:
-            return self._time_events(executions, turn, count, samples, started_s)
+        if timing in (Timing.EVENTS, Timing.REPLAY):
+            return self._time_events(executions, turn, count, samples, started_s, queue_limit)
         single = executions[turn % len(executions)]
         clock_hz: float | None = None
         intervals: list[float] = []
@@ -123,7 +148,13 @@ class StreamTimer:
         )
 
     def _time_events(
-        self, executions: Sequence[Callable[[], None]], turn: int, count: int, samples: int, started_s: float
+        self,
+        executions: Sequence[Callable[[], None]],
+        turn: int,
+        count: int,
+        samples: int,
+        started_s: float,
+        queue_limit: int,
     ) -> SampleBatch:
         """Neighbouring events around back-to-back executions; SM clocks over the whole batch."""
         events = [self._event(index) for index in range(samples + 1)]
@@ -132,7 +163,7 @@ class StreamTimer:
 
         def enqueued(command: Callable[[], None]) -> None:
             nonlocal queued, held
-            if held and queued >= QUEUE_LIMIT:
+            if held and queued >= queue_limit:
                 self._release()
                 held = False
             command()

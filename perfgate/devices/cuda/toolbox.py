@@ -80,6 +80,11 @@ class CudaToolbox:
         """Handle of the stream."""
         return int(self._stream.handle)
 
+    @property
+    def native_stream(self) -> Any:
+        """The ``pycuda.driver.Stream`` itself."""
+        return self._stream
+
     def code_sha256(self, source: str) -> tuple[str, ...]:
         """Hashes of the cubins of a source that were asked for since the last ``begin``, in order."""
         return tuple(code for asked, code in self._code if asked == source)
@@ -104,9 +109,16 @@ class CudaToolbox:
         samples = [self.read(buffer, np.uint32, words, 4 * place) for place in (0, last // 2, last)]
         return len(np.unique(np.concatenate(samples))) > 1
 
-    def kernel(self, source: str, function: str, *, defines: Mapping[str, int | str] | None = None) -> CudaKernel:
+    def kernel(
+        self,
+        source: str,
+        function: str,
+        *,
+        defines: Mapping[str, int | str] | None = None,
+        options: Sequence[str] = (),
+    ) -> CudaKernel:
         """See core.toolbox.Toolbox.kernel."""
-        cubin = self._cache.cubin(source, defines or {})
+        cubin = self._cache.cubin(source, defines or {}, options)
         self._code.append((source, cubin.sha256))
         drv = driver()
         if cubin.sha256 not in self._modules:
@@ -135,6 +147,10 @@ class CudaToolbox:
             raise ValueError(message)
         driver().memcpy_dtoh(host, buffer.address + offset_bytes)
         return host
+
+    def peek(self, target: np.ndarray, address: int) -> None:
+        """Copy device memory to the host now, whatever the stream is doing."""
+        driver().memcpy_dtoh(target, address)
 
     def write(self, buffer: Buffer, values: np.ndarray) -> None:
         """See core.toolbox.Toolbox.write."""
