@@ -38,11 +38,13 @@ class Places:
         working: folder that relative paths start from.
         baseline: file or folder of baselines; None for the folder ``baselines``.
         policy: file of the policy; None looks where ``read_policy`` does.
+        suites: files of own suites.
     """
 
     working: Path
     baseline: Path | None
     policy: Path | None
+    suites: tuple[Path, ...] = ()
 
     @property
     def baselines(self) -> Path:
@@ -188,6 +190,14 @@ def laid_out(base: Base, places: Places) -> Iterator[Layout]:
         yield Layout(
             baseline=baseline or places.baselines, policy=policy, working=working, is_versioned=baseline is not None
         )
+
+
+def file_id(base: Base, commit: str, places: Places, path: Path) -> str | None:
+    """Return the object that a commit of the base's repository holds at a path; None where it holds no file there."""
+    top, start = Path(os.path.realpath(base.repository.top)), Path(os.path.realpath(places.working))
+    place = _place_in(top, start, path)
+    files = () if place is None else base.repository.files(commit, place)
+    return next((file.object_id for file in files if file.path == place), None)
 
 
 def _place_in(top: Path, start: Path, path: Path) -> PurePosixPath | None:

@@ -8,9 +8,10 @@ from perfgate.core.baseline import Baseline
 from perfgate.core.baseline_change import baseline_difference
 from perfgate.errors import PerfgateError
 from perfgate.report.baseline_markdown import render_baseline_change_markdown
+from perfgate.report.blocks import folded
 from perfgate.report.policy_markdown import render_policy_change_markdown
 from perfgate.storage.documents import read_baseline
-from perfgate.workflow.base import Base, Layout, Places, laid_out
+from perfgate.workflow.base import Base, Layout, Places, file_id, laid_out
 
 _MOST_BYTES = 20_000
 
@@ -44,11 +45,22 @@ def proposed_change(base: Base, places: Places, head: str | None) -> ProposedCha
                 found = [*_baseline_changes(before, after), *_policy_changes(before, after)]
         except PerfgateError as error:
             found = [_broken("baseline or policy", error)]
+    found += _suite_changes(base, head, places)
+    tables = "\n\n".join(one.markdown for one in found if one.markdown)
     return ProposedChange(
         sentences=tuple(sentence for one in found for sentence in one.sentences),
-        markdown="\n\n".join(one.markdown for one in found if one.markdown),
+        markdown=folded("What this change proposes for its own gate: no part of this verdict", tables),
         is_broken=any(one.is_broken for one in found),
     )
+
+
+def _suite_changes(base: Base, head: str, places: Places) -> list[ProposedChange]:
+    """Announce edited suites: what they measure is the change's own code, as it has to be."""
+    return [
+        ProposedChange(sentences=(f"This change edits the suite {path.name}: what is measured is its own.",))
+        for path in places.suites
+        if file_id(base, base.commit, places, path) != file_id(base, head, places, path)
+    ]
 
 
 def _baseline_changes(before: Layout, after: Layout) -> list[ProposedChange]:
@@ -79,7 +91,7 @@ def _baseline_change(name: str, old_place: Path, new_place: Path) -> ProposedCha
         return _broken(f"baseline {name}", error)
     before: Baseline | None = read_baseline(old_path) if old_path.is_file() else None
     table = render_baseline_change_markdown(baseline_difference(before, after), after.gpu, limit_bytes=_MOST_BYTES)
-    verb = "changes" if before is not None else "adds"
+    verb = "edits" if before is not None else "adds"
     return ProposedChange(sentences=(f"This change {verb} the baseline {name}: {judged}.",), markdown=table.rstrip())
 
 

@@ -10,7 +10,7 @@ from perfgate.github.api import Api
 from perfgate.github.checks import CheckRun, Conclusion, post_check_run
 from perfgate.github.commands import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, Annotation, Level
 from perfgate.github.comments import RunId, post_comment
-from perfgate.github.pulls import fetch_accepter
+from perfgate.github.pulls import ACCEPTED_LABEL, fetch_accepter
 from perfgate.report.comment import render_comment, render_failure, render_headline, worst
 from perfgate.workflow.inputs import Inputs, Wish
 from perfgate.workflow.outcome import ERROR
@@ -86,7 +86,7 @@ def accepted_by_label(story: Story, api: Api, pull: int) -> Story:
         story,
         reports=reports,
         exit_code=max(report.exit_code for report in reports),
-        notices=(f"The slowdown is accepted: {login} labelled this pull request perfgate-accepted.", *story.notices),
+        notices=(f"The slowdown is accepted: {login} labelled this pull request {ACCEPTED_LABEL}.", *story.notices),
     )
 
 
@@ -97,11 +97,20 @@ def _is_acceptable(report: Report) -> bool:
 def _accepted(report: Report, login: str) -> Report:
     def accepted(case: CaseResult) -> CaseResult:
         is_slower = case.gated and case.verdict in _SLOWER and case.accepted is None
-        return replace(case, accepted=f"label perfgate-accepted, set by {login}") if is_slower else case
+        return replace(case, accepted=f"label {ACCEPTED_LABEL}, set by {login}") if is_slower else case
 
     step = "After the merge run the workflow that updates the baseline, so that other pull requests do not stay red."
     cases = tuple(map(accepted, report.cases))
     return replace(report, cases=cases, exit_code=int(ExitCode.PASSED), next_step=step)
+
+
+def _with_label_hint(report: Report) -> Report:
+    if not _is_acceptable(report):
+        return report
+    hint = (
+        f"Somebody with triage right can accept it here: label the pull request {ACCEPTED_LABEL}, then re-run the job."
+    )
+    return replace(report, next_step=f"{report.next_step} {hint}".strip())
 
 
 def step_exit_code(story: Story, fail_on: frozenset[CheckVerdict] | None) -> int:
@@ -185,6 +194,8 @@ def published(desk: Desk, story: Story) -> Published:
         except PublishError as error:
             troubles.append(error)
     code = step_exit_code(story, desk.inputs.fail_on)
+    if desk.pull is not None:
+        story = replace(story, reports=tuple(_with_label_hint(report) for report in story.reports))
     for post in (desk.post_comment, desk.post_check_run):
         try:
             post(story, code)

@@ -119,7 +119,7 @@ def test_check__a_change_is_judged_by_the_bases_baseline_and_policy(world: World
     done = world.check(world.pull_job(changed), world.slow)
     assert (done.code, done.verdict) == (1, "regressed"), done.log
     (body,) = world.github.bodies()
-    assert "This change changes the baseline h200.json: judged against the base" in body
+    assert "This change edits the baseline h200.json: judged against the base" in body
     assert "This change edits the policy: judged by the base" in body
     assert "+20" in body
     assert "50" in body
@@ -211,7 +211,7 @@ def test_check__a_merge_group_is_judged_by_what_it_is_merged_into(world: World) 
     payload = {"merge_group": {"base_sha": base, "head_sha": group}}
     done = world.check(world.job(group, "merge_group", payload), world.slow)
     assert (done.code, done.verdict) == (1, "regressed"), done.log
-    assert "changes the baseline" in done.summary
+    assert "edits the baseline" in done.summary
 
 
 def test_check__pull_request_target_is_refused(world: World) -> None:
@@ -435,7 +435,7 @@ def test_comment__a_fork_cannot_loosen_its_gate(world: World) -> None:
     changed = {"baselines/h200.json": baseline_text(9, 1.2), "perfgate.toml": '[margins]\n"*" = "50%"\n'}
     done = tell(comment_job(world, world.slow, changed))
     assert done.verdict == "regressed", done.log
-    assert "changes the baseline h200.json" in world.github.bodies()[0]
+    assert "edits the baseline h200.json" in world.github.bodies()[0]
     assert "edits the policy" in world.github.bodies()[0]
 
 

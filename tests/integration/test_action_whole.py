@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.storage.documents import read_run
-from tests.action_harness import PREPARED, run_with_bash
+from tests.action_harness import PREPARED, ROOT, run_with_bash
 from tests.action_world import BASELINE, COPY, World, baseline_text
 from tests.fake_github import TOKEN, FakeGitHub
 
@@ -108,6 +108,37 @@ def test_setup__an_old_python_is_refused(world: World, tmp_path: Path) -> None:
     python.chmod(0o755)
     done = world.check(world.pull_job({}), python=str(python))
     assert "older than Python 3.10" in done.annotations[0][1]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "extra"),
+    [
+        ({}, "[cuda]"),
+        ({"mode": "update-baseline"}, "[cuda]"),
+        ({"mode": "comment"}, ""),
+        ({"mode": "update-baseline", "run": "run.json"}, ""),
+        ({"device": "recorded"}, ""),
+    ],
+    ids=str,
+)
+def test_setup__installs_what_the_mode_needs_into_the_jobs_own_environment(
+    world: World, tmp_path: Path, inputs: dict[str, str], extra: str
+) -> None:
+    log, python = tmp_path / "log", tmp_path / "python3"
+    python.write_text(
+        "#!/bin/sh\n"
+        f'echo "$@" >> {log}\n'
+        'case "$*" in *"import perfgate"*) exit 1;; esac\n'
+        'if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; fi\n',
+        encoding="utf-8",
+    )
+    python.chmod(0o755)
+    job = world.pull_job({})
+    done = job.use(**{"device": "auto", "python": str(python), **inputs})
+    assert done.step_codes["setup"] == 0, done.log
+    assert f"pip install --quiet --disable-pip-version-check {ROOT}{extra}\n" in log.read_text()
+    assert done.environments["measure"]["PERFGATE_PYTHON"] == f"{job.temp}/perfgate-venv/bin/python"
+    assert "-I -m perfgate action publish" in log.read_text()
 
 
 def test_update__measures_twelve_launches_on_the_runner(world: World) -> None:
