@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -54,78 +54,85 @@ def decode(kind: type[T], value: Any, pointer: str = "") -> T:
     Raises:
         CodecError: the value does not fit; names the place.
     """
-    return typing.cast("T", _decode(kind, value, pointer))
+    return typing.cast("T", _decoder(typing.cast("Hashable", kind))(value, pointer))
+
+
+_Decoder = Callable[[Any, str], Any]
 
 
 @functools.cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
-
-
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
-
-
-def _decode(kind: Any, value: Any, pointer: str) -> Any:
+def _decoder(kind: Any) -> _Decoder:
+    """Return what decodes a type; found once, since a run holds thousands of values of the same few types."""
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
-        return _decode_union(kind, value, pointer)
+        # Only ``X | None`` occurs.
+        inner = next(one for one in typing.get_args(kind) if one is not types.NoneType)
+        return functools.partial(_decode_optional, _decoder(inner))
     if origin is tuple:
-        return _decode_tuple(typing.get_args(kind)[0], value, pointer)
+        item = typing.get_args(kind)[0]
+        return functools.partial(_decode_tuple, _decoder(item), item is float)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        if not isinstance(value, dict):
-            raise CodecError(pointer, f"expected an object, found {_named(value)}")
-        item = typing.get_args(kind)[1]
-        return {key: _decode(item, one, f"{pointer}/{_escaped(key)}") for key, one in value.items()}
+        return functools.partial(_decode_mapping, _decoder(typing.get_args(kind)[1]))
     if kind is Any or kind is object:
-        return value
+        return lambda value, _: value
     if dataclasses.is_dataclass(kind):
-        return _decode_dataclass(typing.cast("type", kind), value, pointer)
+        return functools.partial(_decode_dataclass, typing.cast("type", kind))
     if isinstance(kind, type) and issubclass(kind, Enum):
-        try:
-            return kind(value)
-        except ValueError:
-            known = ", ".join(str(member.value) for member in kind)
-            raise CodecError(pointer, f"{value!r} is none of {known}") from None
-    return _decode_scalar(kind, value, pointer)
+        return functools.partial(_decode_enum, kind)
+    return functools.partial(_decode_scalar, kind)
 
 
-def _decode_union(kind: Any, value: Any, pointer: str) -> Any:
-    """Only ``X | None`` occurs."""
-    if value is None:
-        return None
-    inner = next(one for one in typing.get_args(kind) if one is not types.NoneType)
-    return _decode(inner, value, pointer)
+def _decode_optional(inner: _Decoder, value: Any, pointer: str) -> Any:
+    return None if value is None else inner(value, pointer)
 
 
-def _decode_tuple(item: Any, value: Any, pointer: str) -> tuple[Any, ...]:
+def _decode_tuple(item: _Decoder, is_floats: bool, value: Any, pointer: str) -> tuple[Any, ...]:
     if not isinstance(value, list):
         raise CodecError(pointer, f"expected an array, found {_named(value)}")
-    if item is float and set(map(type, value)) == {float}:
+    if is_floats and set(map(type, value)) == {float}:
         return tuple(value)
-    return tuple(_decode(item, one, f"{pointer}/{index}") for index, one in enumerate(value))
+    return tuple(item(one, f"{pointer}/{index}") for index, one in enumerate(value))
+
+
+def _decode_mapping(item: _Decoder, value: Any, pointer: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise CodecError(pointer, f"expected an object, found {_named(value)}")
+    return {key: item(one, f"{pointer}/{_escaped(key)}") for key, one in value.items()}
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[dict[str, _Decoder], tuple[str, ...]]:
+    """Return the decoders of a dataclass's fields, and the names of those that must be there."""
+    required = tuple(
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    )
+    return {name: _decoder(hint) for name, hint in typing.get_type_hints(kind).items()}, required
 
 
 def _decode_dataclass(kind: type, value: Any, pointer: str) -> Any:
     if not isinstance(value, dict):
         raise CodecError(pointer, f"expected an object, found {_named(value)}")
-    hints = _hints(kind)
-    unknown = sorted(set(value) - set(hints))
-    if unknown:
-        raise CodecError(f"{pointer}/{_escaped(unknown[0])}", "unknown field")
-    required = [
-        field.name
-        for field in dataclasses.fields(kind)
-        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-    ]
-    missing = [name for name in required if name not in value]
-    if missing:
-        raise CodecError(pointer, f"{missing[0]!r} is missing")
-    arguments = {name: _decode(hints[name], one, f"{pointer}/{name}") for name, one in value.items()}
+    decoders, required = _fields(kind)
+    if not value.keys() <= decoders.keys():
+        raise CodecError(f"{pointer}/{_escaped(min(value.keys() - decoders.keys()))}", "unknown field")
+    for name in required:
+        if name not in value:
+            raise CodecError(pointer, f"{name!r} is missing")
+    arguments = {name: decoders[name](one, f"{pointer}/{name}") for name, one in value.items()}
     try:
         return kind(**arguments)
     except ValueError as error:
         raise CodecError(pointer, str(error)) from error
+
+
+def _decode_enum(kind: type[Enum], value: Any, pointer: str) -> Enum:
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(str(member.value) for member in kind)
+        raise CodecError(pointer, f"{value!r} is none of {known}") from None
 
 
 def _decode_scalar(kind: Any, value: Any, pointer: str) -> Any:
@@ -136,6 +143,10 @@ def _decode_scalar(kind: Any, value: Any, pointer: str) -> Any:
     if kind in (str, bool) and isinstance(value, kind):
         return value
     raise CodecError(pointer, f"expected {getattr(kind, '__name__', kind)}, found {_named(value)}")
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _named(value: Any) -> str:

@@ -3,6 +3,7 @@
 The launch is the unit of inference; everything below it only makes its statistic good.
 """
 
+import math
 import statistics
 from collections.abc import Iterable
 
@@ -45,4 +46,6 @@ def relative_spread(values: tuple[float, ...]) -> float | None:
     """Return the coefficient of variation (sample standard deviation / mean); None for fewer than two."""
     if len(values) < 2:
         return None
-    return statistics.stdev(values) / statistics.fmean(values)
+    mean = statistics.fmean(values)
+    # Not statistics.stdev: its exact fractions take a hundred times as long.
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)) / mean
