@@ -254,9 +254,8 @@ def _written(step: "Step", done: "Published") -> "Published":
         write_report(folder / REPORT_FILE, story.reports[0])
         outputs["summary-path"] = str((folder / MARKDOWN_FILE).absolute())
         outputs["report-path"] = str((folder / REPORT_FILE).absolute())
-    located = tuple(
-        note for report in story.reports for note in located_annotations(report, step.inputs.suite, runner.workspace)
-    )
+    suite = step.selection().suite
+    located = tuple(note for report in story.reports for note in located_annotations(report, suite, runner.workspace))
     for annotation in annotations_of(story, done.code, done.troubles, located):
         print(render_annotation(annotation), flush=True)
     append_summary(runner.summary_file, summary)

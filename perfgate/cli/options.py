@@ -42,6 +42,7 @@ def chosen_selection(
     """Return what the measuring options select on a device."""
     from perfgate.workflow.cases import Selection
     from perfgate.workflow.devices import session_seed
+    from perfgate.workflow.suites import chosen_suites
 
     built_in, own = chosen_suites(suite)
     return Selection(
@@ -53,24 +54,6 @@ def chosen_selection(
         lock_clocks=lock_clocks is not None,
         clock_mhz=lock_clocks.clock_mhz if lock_clocks else None,
     )
-
-
-def chosen_suites(names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Return the built-in suite of the names given, "" where only own ones are, and the absolute paths of own ones.
-
-    Raises:
-        ConfigurationError: two built-in suites.
-    """
-    from perfgate.errors import ConfigurationError
-    from perfgate.workflow.suites import is_own
-
-    own = tuple(str(Path(name).absolute()) for name in names if is_own(name))
-    built_in = [name for name in names if not is_own(name)]
-    if len(set(built_in)) > 1:
-        raise ConfigurationError(
-            f"--suite names {' and '.join(built_in)}", hint="one built-in suite, any number of own"
-        )
-    return built_in[0] if built_in else ("" if own else "default"), tuple(dict.fromkeys(own))
 
 
 def device_option(function: F) -> F:

@@ -19,6 +19,7 @@ from perfgate.workflow.measuring import measured
 from perfgate.workflow.outcome import Outcome
 from perfgate.workflow.publishing import Story
 from perfgate.workflow.rejudging import of_commit
+from perfgate.workflow.suites import chosen_suites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,9 @@ class Step:
     @property
     def places(self) -> Places:
         """Where baseline and policy are."""
-        return Places(working=self.folder, baseline=self.inputs.baseline, policy=self.inputs.policy)
+        _, own = chosen_suites(self.inputs.suites)
+        suites = tuple(map(Path, own))
+        return Places(working=self.folder, baseline=self.inputs.baseline, policy=self.inputs.policy, suites=suites)
 
     def api(self) -> Api | None:
         """Return GitHub as the token of this step may use it; None without a token."""
@@ -57,8 +60,10 @@ class Step:
 
     def selection(self, seed: int = 0) -> Selection:
         """Return what is measured."""
+        built_in, own = chosen_suites(self.inputs.suites)
         return Selection(
-            suite=self.inputs.suite,
+            suite=built_in,
+            own_suites=own,
             cases=self.inputs.cases,
             seed=seed,
             lock_clocks=self.inputs.lock_clocks is not None,

@@ -42,7 +42,7 @@ class Inputs:
 
     mode: Mode
     name: str
-    suite: str
+    suites: tuple[str, ...]
     cases: tuple[str, ...]
     baseline: Path | None
     base_ref: str
@@ -82,7 +82,7 @@ def parse_inputs(environment: Mapping[str, str]) -> Inputs:
     return Inputs(
         mode=parsed("mode", Mode, f"one of {', '.join(Mode)}", "check"),
         name=parsed("name", _name, f"a line of at most {_MAX_NAME_CHARACTERS} characters", "perfgate"),
-        suite=text("suite", "default"),
+        suites=tuple(text("suite", "default").split()),
         cases=tuple(text("case").split()),
         baseline=parsed("baseline", _path, "a path"),
         base_ref=text("base-ref"),

@@ -247,8 +247,11 @@ def annotations_of(
 def located_annotations(report: Report, suite: str, workspace: Path) -> tuple[Annotation, ...]:
     """Return an annotation on the source of each slower case whose source lies in the workspace.
 
-    The sources of perfgate's own cases do only where perfgate checks itself.
+    Those of built-in cases do only where perfgate checks itself. Own suites are never loaded here: they are the
+    change's code.
     """
+    if not suite:
+        return ()
     from perfgate.suite import built_in_suite
     from perfgate.suite.sources import source_files
 

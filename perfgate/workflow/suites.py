@@ -30,6 +30,21 @@ def is_own(name: str) -> bool:
     return name.endswith(".py") or "/" in name
 
 
+def chosen_suites(names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Return the built-in suite of the names given, "" where only own ones are, and the absolute paths of own ones.
+
+    Raises:
+        ConfigurationError: two built-in suites.
+    """
+    own = tuple(str(Path(name).absolute()) for name in names if is_own(name))
+    built_in = [name for name in names if not is_own(name)]
+    if len(set(built_in)) > 1:
+        raise ConfigurationError(
+            f"--suite names {' and '.join(built_in)}", hint="one built-in suite, any number of own"
+        )
+    return built_in[0] if built_in else ("" if own else "default"), tuple(dict.fromkeys(own))
+
+
 def joined_suite(name: str, own: Iterable[str], gpu: Gpu) -> Suite:
     """Return a built-in suite and own ones as one.
 

@@ -551,3 +551,18 @@ def test_comment__goes_to_an_enterprise_server(world: World) -> None:
     finally:
         other.close()
     assert other.violations == []
+
+
+def test_check__an_edited_suite_is_announced(world: World) -> None:
+    base = {"baselines/h200.json": BASELINE, "perf/kernels.py": "def suite(gpu): return []\n"}
+    job = world.pull_job({"perf/kernels.py": "def suite(gpu): return [ ]\n"}, base=base)
+    world.check(job, suite="default perf/kernels.py")
+    assert "edits the suite kernels.py" in world.github.bodies()[0]
+
+
+def test_publish__never_loads_a_suite_of_the_change(world: World) -> None:
+    trap = "raise SystemExit('loaded beside the token')\n"
+    job = world.pull_job({"perf/kernels.py": trap})
+    done = world.check(job, world.slow, suite="perf/kernels.py")
+    assert done.verdict == "regressed", done.log
+    assert "loaded beside the token" not in done.log
