@@ -41,6 +41,7 @@ class Selection:
         suite: name of the built-in suite; "" for none.
         own_suites: absolute paths of own suites.
         side: where own suites are loaded, when two states of a repository are compared.
+        answers: what own suites were found to hold, so that all launches of a check see one suite.
         cases: globs; all cases when empty.
         inject: rehearsals, as written.
         seed: of the order of cases and of a recording's draws.
@@ -58,6 +59,7 @@ class Selection:
     clock_mhz: int | None = None
     own_suites: tuple[str, ...] = ()
     side: Side = field(default_factory=Side)
+    answers: dict[Question, Description] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def suite_name(self) -> str:
@@ -65,9 +67,11 @@ class Selection:
         return " + ".join([*([self.suite] if self.suite else []), *(Path(one).name for one in self.own_suites)])
 
     def own_description(self, gpu: Gpu) -> Description:
-        """Return what the own suites hold; raises like ``describing.description``."""
+        """Return what the own suites hold, asked once; raises like ``describing.description``."""
         question = Question(suites=self.own_suites, gpu=gpu, folder=self.side.folder, forbidden=self.side.forbidden)
-        return description(question)
+        if question not in self.answers:
+            self.answers[question] = description(question)
+        return self.answers[question]
 
 
 def described_cases(device: Device, selection: Selection) -> tuple[dict[str, CaseInfo], dict[str, str], str | None]:

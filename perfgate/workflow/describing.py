@@ -1,6 +1,5 @@
 """What own suites hold, asked of a process of its own: their code never runs where a verdict is made."""
 
-import functools
 import hashlib
 import json
 import os
@@ -65,9 +64,8 @@ class Description:
     definition_sha256: str = ""
 
 
-@functools.lru_cache(maxsize=8)
 def description(question: Question) -> Description:
-    """Return what own suites hold; once for each question, so that a session sees one suite.
+    """Return what own suites hold.
 
     Raises:
         ConfigurationError: a suite cannot be loaded; says where and why.

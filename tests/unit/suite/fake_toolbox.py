@@ -153,6 +153,38 @@ def _fill(bind: Bind, values: Callable[[int, int], np.ndarray]) -> None:
     buffer.view(np.uint32)[: int(count)] = values(int(seed), int(count)).view(np.uint32)
 
 
+def random_small_uniform(seed: int, count: int, bits: int) -> np.ndarray:
+    """own.cu: the odd multiples of 2^-bits in (-1, 1), as FP64."""
+    drawn = (random_bits(seed, count) >> np.uint64(64 - bits)).astype(np.int64)
+    return (2 * drawn + 1 - 2**bits) * 2.0**-bits
+
+
+def random_integers(seed: int, count: int, limit: int, dtype: Any) -> np.ndarray:
+    bits = random_bits(seed, count)
+    return (bits if limit == 0 else (bits >> np.uint64(1)) % np.uint64(limit)).astype(dtype)
+
+
+def _fill_float(bind: Bind, bits: int, stored: Callable[[np.ndarray], np.ndarray]) -> None:
+    buffer, count, seed = bind.args
+    values = stored(random_small_uniform(int(seed), int(count), bits))
+    buffer.view(np.uint8)[: values.nbytes] = values.view(np.uint8)
+
+
+def _fill_integers(bind: Bind) -> None:
+    buffer, count, seed, limit, width = bind.args
+    values = random_integers(int(seed), int(count), int(limit), f"u{int(width)}")
+    buffer.view(np.uint8)[: values.nbytes] = values.view(np.uint8)
+
+
+def bf16_words(values: np.ndarray) -> np.ndarray:
+    return (values.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+
+
+def _count_poison(bind: Bind) -> None:
+    target, count, tally = bind.args
+    _tally(tally, target.view(np.uint32)[: int(count)] == np.uint32(0xFFFFFFFF))
+
+
 def _bandwidth_read(bind: Bind) -> None:
     source, partials, vectors = bind.args
     tile_words = int(bind.defines["BLOCK"]) * int(bind.defines["UNROLL"]) * 4
@@ -252,6 +284,11 @@ KERNELS: dict[str, Callable[[Bind], None]] = {
     "dot_products": _dot_products,
     "gemm_fp32": _gemm_fp32,
     "launch_empty": lambda bind: None,
+    "fill_uniform_fp64": lambda bind: _fill_float(bind, 53, lambda values: values),
+    "fill_uniform_fp16": lambda bind: _fill_float(bind, 11, lambda values: values.astype(np.float16)),
+    "fill_uniform_bf16": lambda bind: _fill_float(bind, 8, bf16_words),
+    "fill_integers": _fill_integers,
+    "count_poison": _count_poison,
 }
 
 
