@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "baseline": ("perfgate.cli.baseline", "Update, show, compare, list and validate baselines."),
     "roofline": ("perfgate.cli.roofline", "Measured and theoretical roofs, and where each case sits."),
     "estimate": ("perfgate.cli.estimate", "Predicted times of kernels and transfers; needs no GPU."),
+    "calibrate": ("perfgate.cli.calibrate", "What this machine can detect: noise, false alarms, smallest change."),
     "doctor": ("perfgate.cli.doctor", "What of GPU, driver, compiler and permissions works here."),
     "comment": ("perfgate.cli.comment", "Post or update the comment on a pull request."),
     "action": ("perfgate.cli.action", "What the GitHub Action calls."),

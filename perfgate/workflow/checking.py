@@ -121,7 +121,7 @@ class Check:
                     f"slower: {slower}; resting {self.policy.confirmation_pause_s:.0f} s, then confirming with"
                     f" {self.policy.launches} fresh launches"
                 )
-                _rest(self.policy.confirmation_pause_s, self.pause)
+                rest(self.policy.confirmation_pause_s, self.pause)
             session.measure_to(self.policy.launches)
         except InterruptedRunError as error:
             raise InterruptedRunError(run) from error
@@ -160,7 +160,7 @@ def shown(report: Report, run: Run) -> Report:
     )
 
 
-def _rest(duration_s: float, pause: Callable[[float], None]) -> None:
+def rest(duration_s: float, pause: Callable[[float], None]) -> None:
     """Wait in short steps, so that a request to end is heard."""
     with listening() as interruption:
         for _ in range(round(duration_s / _REST_STEP_S)):
