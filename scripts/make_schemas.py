@@ -33,7 +33,7 @@ TITLES = {
 # Maps whose keys are case ids; all other maps have free names.
 BY_CASE = {
     "Run.cases", "Run.absent", "Launch.cases", "Launch.failures", "Injection.effective", "BaselineSession.cases",
-    "Baseline.margins",
+    "BaselineSession.refreshed", "Baseline.margins",
 }  # fmt: skip
 
 POSITIVE = {"exclusiveMinimum": 0}
@@ -83,7 +83,8 @@ RANGES: Mapping[str, dict[str, Any]] = {
 SIGNED_INTEGERS = {"Run.seed"}
 
 LENGTHS: Mapping[str, dict[str, Any]] = {
-    "SessionCase.launch_medians_s": {"minItems": 1},
+    "SessionCase.launch_medians_s": {"minItems": 1, "maxItems": LAUNCHES["maximum"]},
+    "SessionCase.launch_cycles": {"maxItems": LAUNCHES["maximum"]},
     "Baseline.sessions": {"minItems": 1},
     "Policy.stages": {"minItems": 1},
 }
@@ -116,6 +117,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "Provenance.runner": "Label of the runner.",
     "Provenance.actor": "Who accepted it; only when given.",
     "Provenance.forced": "What was overridden, in a sentence.",
+    "Provenance.recorded_utc": "When it was measured, ISO 8601, UTC.",
 }
 
 _ATTRIBUTE = re.compile(r"^    ([a-z][a-z0-9_, ]*): (.+)$")

@@ -5,14 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfgate.cli.options import (
-    ClockLock,
-    baseline_option,
-    chosen_selection,
-    device_option,
-    measuring_options,
-    view_options,
-)
+from perfgate.cli.baseline_files import merge, migrate
+from perfgate.cli.baseline_update import command as update
+from perfgate.cli.options import baseline_option, view_options
 from perfgate.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -21,69 +16,12 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Update, show, list and validate baselines: one file for one GPU identity."""
+    """Update, show, compare, list, check and merge baselines: one file for one GPU identity."""
 
 
-@command.command()
-@device_option
-@measuring_options
-@baseline_option
-@click.option("--from", "from_run", type=click.Path(path_type=Path), metavar="RUN.json", help="Accept this run.")
-@click.option("--reason", required=True, metavar="TEXT", help="Why the baseline changes; stored.")
-@click.option("--replace", "replaces", is_flag=True, help="Drop the earlier sessions of this chip.")
-@click.option("--force", metavar="TEXT", help="Why doubts about the run are overridden; stored.")
-@view_options
-def update(
-    *,
-    device: str,
-    suite: tuple[str, ...],
-    cases: tuple[str, ...],
-    launches: int | None,
-    seed: int | None,
-    inject: tuple[str, ...],
-    lock_clocks: ClockLock | None,
-    wait: bool,
-    baseline: Path | None,
-    from_run: Path | None,
-    reason: str,
-    replaces: bool,
-    force: str | None,
-    as_json: bool,
-    quiet: bool,
-    no_color: bool,
-) -> int:
-    """Measure this GPU (12 launches) and add the session to its baseline, or make one."""
-    from perfgate.cli.progress import TerminalProgress
-    from perfgate.cli.view import show
-    from perfgate.core.policy import Policy
-    from perfgate.storage.documents import read_run, render_baseline_json
-    from perfgate.workflow.accepting import accepted
-    from perfgate.workflow.checking import known_plans
-    from perfgate.workflow.devices import opened_device
-    from perfgate.workflow.measuring import measured
-
-    place = baseline or Path("baselines")
-    if inject:
-        raise ConfigurationError("an injected run cannot become a baseline", hint="leave --inject away")
-    if from_run is not None:
-        run = read_run(from_run)
-    else:
-        opened = opened_device(device)
-        selection = chosen_selection(
-            opened, suite=suite, cases=cases, inject=inject, seed=seed, lock_clocks=lock_clocks
-        )
-        count = Policy().baseline_launches if launches is None else launches
-        plans = known_plans(place, opened.gpu)
-        run = measured(opened, selection, count, TerminalProgress(quiet=quiet), wait=wait, plans=plans)
-    result = accepted(run, place, reason=reason, force=force, replaces=replaces)
-    if as_json:
-        show(render_baseline_json(result.baseline))
-    elif not quiet:
-        sessions = len(result.baseline.sessions)
-        done = "made" if result.before is None else "updated"
-        show(f"{done} {result.path}: {sessions} session{'s' if sessions != 1 else ''} of {run.gpu.name}")
-        _show_baseline(result.baseline, no_color=no_color)
-    return 0
+command.add_command(update, "update")
+command.add_command(merge)
+command.add_command(migrate)
 
 
 @command.command()

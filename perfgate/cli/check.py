@@ -1,5 +1,6 @@
 """``perfgate check``: the main job."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -54,6 +55,8 @@ def command(
     from perfgate.cli.progress import TerminalProgress
     from perfgate.cli.results import RUN_FILE, delivered, emptied_folder, keep_interrupted
     from perfgate.cli.view import current_view, show
+    from perfgate.core.conclusion import recording_step
+    from perfgate.core.verdict import CheckVerdict
     from perfgate.report.terminal import render_terminal
     from perfgate.storage.documents import render_report_json
     from perfgate.storage.policy import read_policy
@@ -86,9 +89,24 @@ def command(
     except InterruptedRunError as error:
         keep_interrupted(folder / RUN_FILE, error.run)
         raise
+    if result.report.verdict in (CheckVerdict.NO_BASELINE, CheckVerdict.NOT_COMPARABLE):
+        shared = _shared_options(device=device, suite=suite, baseline=baseline)
+        result = replace(result, report=replace(result.report, next_step=recording_step(result.report, shared)))
     if as_json:
         show(render_report_json(result.report))
     else:
         view = current_view(no_color=no_color)
         show(render_terminal(result.report, width=view.width, color=view.color, unicode=view.unicode, verbose=verbose))
     return delivered(folder, report=result.report, run=result.run, confirmation=result.confirmation)
+
+
+def _shared_options(*, device: str, suite: tuple[str, ...], baseline: Path | None) -> tuple[str, ...]:
+    """Return the options that a baseline has to be recorded with, where they are not the defaults."""
+    # A UUID is not repeated: logs are public.
+    kept = device if "GPU-" not in device and "MIG-" not in device else "cuda:GPU-<uuid>"
+    options = [] if device == "auto" else ["--device", kept]
+    for name in suite:
+        options += ["--suite", name]
+    if baseline is not None:
+        options += ["--baseline", str(baseline)]
+    return tuple(options)

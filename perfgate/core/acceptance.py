@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from perfgate.core.baseline import Baseline, BaselineSession, Provenance, SessionCase
+from perfgate.core.baseline_change import session_key
 from perfgate.core.case import Unit
-from perfgate.core.cause import health_causes
+from perfgate.core.cause import THROTTLED, health_causes, relevant_differences
 from perfgate.core.caveat import Caveat
 from perfgate.core.gpu import Gpu
 from perfgate.core.policy import Policy
 from perfgate.core.reference import plan_of
-from perfgate.core.run import Run
+from perfgate.core.run import CaseLaunch, Run
 from perfgate.core.summary import launch_statistics, median_or_none, relative_spread
 from perfgate.core.units import rate_text
 from perfgate.core.validity import BEYOND_THEORETICAL, Unusable, bandwidth_fraction, beyond_text, is_settled, measured
@@ -29,6 +30,9 @@ _CONTRADICTION = 2.0
 _PREFIX_SLIP = (500.0, 2000.0)
 # Cycles are mean time x mean clock, times medians: they differ by 2.6 % where the clock falls within a block.
 _CYCLES_TOLERANCE = 0.1
+# Reasons for lower clocks that are a fault of the machine: heat and supply. The power cap is how compute runs.
+_THROTTLES = ("hw_slowdown", "hw_thermal", "sw_thermal", "hw_power_brake")
+_THROTTLED_SHARE = 0.01
 
 
 def accepted_session(run: Run, provenance: Provenance) -> BaselineSession:
@@ -76,8 +80,43 @@ def with_session(baseline: Baseline, session: BaselineSession) -> Baseline:
     """
     key = (session.chip, session.provenance.recorded_utc)
     kept = (one for one in baseline.sessions if (one.chip, one.provenance.recorded_utc) != key)
-    sessions = sorted((*kept, session), key=lambda one: one.provenance.recorded_utc)
-    return replace(baseline, sessions=tuple(sessions))
+    return replace(baseline, sessions=tuple(sorted((*kept, session), key=session_key)))
+
+
+def with_rows(baseline: Baseline, fresh: BaselineSession) -> Baseline:
+    """Return the baseline with the cases of ``fresh`` in the newest session of its chip, whose other cases stay.
+
+    Where they came from is kept beside them (``refreshed``). Without a session of this chip it is added whole.
+
+    Raises:
+        BaselineError: the two were measured under different conditions: one session cannot hold both.
+    """
+    own = [one for one in baseline.sessions if one.chip is not None and one.chip == fresh.chip]
+    if not own:
+        return with_session(baseline, fresh)
+    newest = own[-1]
+    if names := _condition_names(newest, fresh):
+        raise BaselineError(
+            f"the session of {newest.provenance.recorded_utc} was measured under other conditions: "
+            f"{', '.join(names)} differs",
+            hint="Leave --case away: that adds a session of its own.",
+        )
+    updated = replace(
+        newest,
+        suite_sha256=newest.suite_sha256 if newest.suite_sha256 == fresh.suite_sha256 else None,
+        cases={**newest.cases, **fresh.cases},
+        refreshed={**newest.refreshed, **dict.fromkeys(fresh.cases, fresh.provenance)},
+    )
+    sessions = (updated if one is newest else one for one in baseline.sessions)
+    return replace(baseline, sessions=tuple(sorted(sessions, key=session_key)))
+
+
+def _condition_names(one: BaselineSession, other: BaselineSession) -> list[str]:
+    """Name what differs of two sessions that would move times by itself."""
+    names = [name for name in ("method", "power_limit_w") if getattr(one, name) != getattr(other, name)]
+    if one.provenance.device_kind != other.provenance.device_kind:
+        names.append("device_kind")
+    return names + [difference.field for difference in relevant_differences(one.environment, other.environment)]
 
 
 def unfitness(run: Run, policy: Policy) -> tuple[Caveat, ...]:
@@ -103,9 +142,26 @@ def unfitness(run: Run, policy: Policy) -> tuple[Caveat, ...]:
             doubts.append(Caveat(code=code, message=f"{case_id}: {side.reason}"))
         else:
             doubts += [replace(one, message=f"{case_id}: {one.message}") for one in side.caveats]
+    doubts += _throttle_doubts(run)
     if run.environment.dirty:
         doubts.append(Caveat(code="dirty", message="the work tree had changes that no commit holds"))
     return tuple(doubts)
+
+
+def _throttle_doubts(run: Run) -> Iterator[Caveat]:
+    launches = [(case_id, launch) for one in run.launches for case_id, launch in one.cases.items()]
+    for reason in _THROTTLES:
+        ids = {case_id for case_id, launch in launches if _throttled_share(launch, reason) > _THROTTLED_SHARE}
+        if ids:
+            named = f"{', '.join(sorted(ids)[:3])}{' and others' if len(ids) > 3 else ''}"
+            message = f"the GPU lowered its clocks ({reason.replace('_', ' ')}) during {named}"
+            yield Caveat(code=THROTTLED, message=message, remedy="cool it, or look at its power supply")
+
+
+def _throttled_share(launch: CaseLaunch, reason: str) -> float:
+    sampled_s = sum(sum(block.times_s) * block.executions_per_sample for block in launch.blocks)
+    lost_s = launch.clock_events_s.get(reason, 0.0)
+    return lost_s / sampled_s if sampled_s else float(lost_s > 0)
 
 
 def implausible(baseline: Baseline, *, gpu: Gpu | None = None, now_utc: str | None = None) -> tuple[Caveat, ...]:
@@ -129,18 +185,19 @@ def _implausible(baseline: Baseline, gpu: Gpu, now_utc: str | None) -> Iterator[
         if now_utc is not None and when > now_utc:
             yield Caveat(code="from-the-future", message=f"a session was recorded at {when}, it is {now_utc} now")
         for case_id, case in session.cases.items():
-            yield from _impossible_case(f"{case_id} in the session of {when}", case, gpu)
+            streams = case_id.split(".", 1)[0] == "bandwidth"  # a kernel of somebody's own may be as slow as it likes
+            yield from _impossible_case(f"{case_id} in the session of {when}", case, gpu, streams=streams)
     yield from _copied_sessions(baseline)
     for case_id in dict.fromkeys(case_id for session in baseline.sessions for case_id in session.cases):
         yield from _contradictions(case_id, baseline)
 
 
-def _impossible_case(where: str, case: SessionCase, gpu: Gpu) -> Iterator[Caveat]:
+def _impossible_case(where: str, case: SessionCase, gpu: Gpu, *, streams: bool) -> Iterator[Caveat]:
     median_s = statistics.median(case.launch_medians_s)
     fraction = bandwidth_fraction(case.work, case.timing, median_s, gpu)
     if fraction is not None and fraction > BEYOND_THEORETICAL:
         yield Caveat(code="beyond-physics", message=f"{where}: {beyond_text(case.work, median_s, fraction)}")
-    if fraction is not None and fraction < _LEAST_FRACTION and not case.work.work_flop:
+    if fraction is not None and fraction < _LEAST_FRACTION and streams and not case.work.work_flop:
         rate = rate_text(case.work.moved_bytes / median_s, "B")
         yield Caveat(
             code="below-physics",

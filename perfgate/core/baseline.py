@@ -67,7 +67,11 @@ class SessionCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineSession:
-    """One accepted session."""
+    """One accepted session.
+
+    Attributes:
+        refreshed: by case id, where a row came from that was measured again after the session.
+    """
 
     chip: str | None
     method: int
@@ -77,6 +81,7 @@ class BaselineSession:
     suite_name: str
     suite_sha256: str | None
     cases: Mapping[str, SessionCase]
+    refreshed: Mapping[str, Provenance] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +108,7 @@ class CalibratedMargin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """The sessions of one GPU identity, in the order of their acceptance.
+    """The sessions of one GPU identity, in the order of time.
 
     Attributes:
         gpu: identity, and the attributes that its physics are checked by; no chip, no power limit.

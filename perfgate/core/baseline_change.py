@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from perfgate.core.baseline import Baseline, BaselineSession, CalibratedMargin, SessionCase
+from perfgate.core.baseline import Baseline, BaselineSession, CalibratedMargin, Provenance, SessionCase
 from perfgate.core.canonical import content_sha256
 from perfgate.core.case import Unit
 from perfgate.core.gpu import Difference, identity_differences
 from perfgate.errors import BaselineError
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 # What makes a case's times incomparable with older ones, and what explains that they moved.
@@ -63,26 +64,51 @@ class BaselineDifference:
         return any((self.identity, self.sessions_added, self.sessions_removed, self.cases, self.margins))
 
 
-def merged(one: Baseline, other: Baseline) -> Baseline:
+def merged(one: Baseline, other: Baseline, base: Baseline | None = None) -> Baseline:
     """Return the baseline with the sessions of both, each once, in order of time.
 
-    Commutative, associative and idempotent, so that two branches that each added a session can be
-    joined either way. Of two margins for a case the one learned from more sessions stays.
+    Commutative, and without a ``base`` associative and idempotent, so that two branches that each added
+    a session can be joined either way. Of two margins for a case the one learned from more sessions stays.
+
+    Args:
+        one: a side.
+        other: the other side.
+        base: what both came from: a session of it that one side removed stays removed.
 
     Raises:
-        BaselineError: the two are of different GPUs.
+        BaselineError: the two are of different GPUs, or one is of a recording, or a side would lose every session.
     """
     if differences := identity_differences(one.gpu, other.gpu):
         fields = ", ".join(difference.field for difference in differences)
         message = f"baselines of different GPUs cannot be merged: they differ in {fields}"
         raise BaselineError(message, hint="keep one file for each")
-    sessions = {session_key(session): session for session in (*one.sessions, *other.sessions)}
+    left, right = _by_origin(one), _by_origin(other)
+    removed = _by_origin(base).keys() - (left.keys() & right.keys()) if base is not None else set()
+    sessions = _joined(left, right, _joined_session)
+    kept = sorted((session for origin, session in sessions.items() if origin not in removed), key=session_key)
+    if not kept:
+        raise BaselineError("each side removed every session that the other kept", hint="keep one of the two files")
+    refuse_mixture(kept)
     return Baseline(
         gpu=max(one.gpu, other.gpu, key=content_sha256),
-        sessions=tuple(sessions[key] for key in sorted(sessions)),
-        margins=_joined(one.margins, other.margins, _margin_weight),
-        extensions=_joined(one.extensions, other.extensions, content_sha256),
+        sessions=tuple(kept),
+        margins=_joined(one.margins, other.margins, _heavier(_margin_weight)),
+        extensions=_joined(one.extensions, other.extensions, _heavier(content_sha256)),
     )
+
+
+def refuse_mixture(sessions: Iterable[BaselineSession]) -> None:
+    """Refuse sessions of which some were measured on a GPU and some come from a recording.
+
+    Raises:
+        BaselineError: there are both.
+    """
+    kinds = {session.provenance.device_kind for session in sessions}
+    if len(kinds) > 1:
+        raise BaselineError(
+            f"a recorded session cannot join one measured on a GPU: {' and '.join(sorted(kinds))} in one baseline",
+            hint="name another folder with --baseline",
+        )
 
 
 def pruned(baseline: Baseline, newest_per_chip: int) -> Baseline:
@@ -122,18 +148,55 @@ def baseline_difference(before: Baseline | None, after: Baseline) -> BaselineDif
     )
 
 
-def session_key(session: BaselineSession) -> tuple[str, str]:
-    """Return what tells sessions apart and orders them: time of recording, then content as it is stored."""
-    return session.provenance.recorded_utc, content_sha256(session)
+def session_key(session: BaselineSession) -> tuple[str, str, str]:
+    """Return what tells sessions apart and orders them: time of recording, chip, content as it is stored."""
+    return session.provenance.recorded_utc, session.chip or "", content_sha256(session)
 
 
 def _margin_weight(margin: CalibratedMargin) -> tuple[int, float, str]:
     return margin.sessions, margin.relative, content_sha256(margin)
 
 
-def _joined(one: Mapping[str, T], other: Mapping[str, T], weight: Callable[[T], Any]) -> dict[str, T]:
-    """Join two maps; where both have a key the heavier value stays, whichever side it is on."""
-    return {key: max((side[key] for side in (one, other) if key in side), key=weight) for key in sorted({*one, *other})}
+def _joined(one: Mapping[K, T], other: Mapping[K, T], join: Callable[[T, T], T]) -> dict[K, T]:
+    """Join two maps; ``join``, which must not mind who comes first, decides where both have a key."""
+    keys = dict.fromkeys((*one, *other))
+    both = {key: join(one[key], other[key]) for key in keys if key in one and key in other}
+    return {key: both[key] if key in both else one[key] if key in one else other[key] for key in keys}
+
+
+def _heavier(weight: Callable[[Any], Any]) -> Callable[[T, T], T]:
+    return lambda one, other: max(one, other, key=weight)
+
+
+def _by_origin(baseline: Baseline) -> dict[tuple[str, str], BaselineSession]:
+    """Return the sessions by what they are however often rows were refreshed: time and chip, else content."""
+    return {
+        (session.provenance.recorded_utc, session.chip or content_sha256(session)): session
+        for session in baseline.sessions
+    }
+
+
+def _joined_session(one: BaselineSession, other: BaselineSession) -> BaselineSession:
+    """Return one session of two states of it: of every case the row that was measured last."""
+    rows = _joined(_rows(one), _rows(other), _heavier(_row_weight))
+    heads = (replace(side, cases={}, refreshed={}) for side in (one, other))
+    return replace(
+        max(heads, key=content_sha256),
+        cases={case_id: case for case_id, (case, _) in rows.items()},
+        refreshed={case_id: origin for case_id, (_, origin) in rows.items() if origin is not None},
+    )
+
+
+_Row = tuple[SessionCase, Provenance | None]
+
+
+def _rows(session: BaselineSession) -> dict[str, _Row]:
+    return {case_id: (case, session.refreshed.get(case_id)) for case_id, case in session.cases.items()}
+
+
+def _row_weight(row: _Row) -> tuple[str, str]:
+    case, origin = row
+    return origin.recorded_utc if origin is not None else "", content_sha256([case, origin])
 
 
 def _case_changes(before: tuple[BaselineSession, ...], after: tuple[BaselineSession, ...]) -> Iterable[CaseChange]:

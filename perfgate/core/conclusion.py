@@ -1,6 +1,7 @@
 """From the verdicts of cases to the check's: verdict, accepted slowdowns, exit code, one sentence, next step."""
 
 import datetime as dt
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +15,17 @@ from perfgate.core.verdict import CaseVerdict, CheckVerdict, exit_code
 from perfgate.errors import ConfigurationError, ExitCode
 from perfgate.shims import assert_never
 
+# Fields of the identity that are the same device in another state, in words.
+_IDENTITY_WORDS = {
+    "board_part_number": "board",
+    "ecc_enabled": "ECC state",
+    "mig_profile": "MIG profile",
+    "pci_subsystem_id": "PCI subsystem",
+    "pci_device_id": "PCI device",
+    "memory_bytes": "memory size",
+    "l2_bytes": "L2 size",
+    "sm_count": "SM count",
+}
 _NAMED = 3  # ids that a sentence names before it says "and n more"
 
 
@@ -210,6 +222,9 @@ def _summary(report: Report) -> str:
         case CheckVerdict.INVALID:
             return _invalid_summary(report, family)
         case CheckVerdict.NOT_COMPARABLE:
+            if any(one.field == "name" for one in report.identity_differences):
+                (other,) = {one.baseline for one in report.identity_differences if one.field == "name"}
+                return f"This GPU is a {report.gpu.name}, the baseline's a {other}: their times are not comparable."
             if report.identity_differences:
                 fields = "; ".join(
                     f"{one.field} is {one.candidate} here, {one.baseline} there" for one in report.identity_differences
@@ -251,9 +266,28 @@ def _next_step(report: Report) -> str:
         case CheckVerdict.INVALID:
             return "Look at the reasons named, then measure again."
         case CheckVerdict.NOT_COMPARABLE | CheckVerdict.NO_BASELINE:
-            return 'Record a baseline on this GPU: perfgate baseline update --reason "...".'
+            return recording_step(report)
         case _:
             assert_never(report.verdict)
+
+
+def recording_step(report: Report, options: Sequence[str] = ()) -> str:
+    """Return the command that records what is missing, with the reason filled in as far as it is known.
+
+    ``options`` are those of the check that an update shares, e.g. ``("--baseline", "gpus")``.
+    """
+    command = shlex.join(("perfgate", "baseline", "update", *options, "--reason", _recording_reason(report)))
+    return f"Record a baseline on this GPU: {command}"
+
+
+def _recording_reason(report: Report) -> str:
+    changed = {one.field: one.candidate for one in report.identity_differences}
+    if "name" in changed or not changed:
+        reasons = (case.reason or "" for case in _count(_family(report.cases), CaseVerdict.NOT_COMPARABLE))
+        moved = [reason.partition(" differs: ") for reason in reasons if not changed]
+        names = dict.fromkeys(f"another {name}" for name, differs, _ in moved if differs)
+        return ", ".join(names) or f"first session of {report.gpu.name}"
+    return ", ".join(f"another {_IDENTITY_WORDS.get(field, field)}: {value}" for field, value in changed.items())
 
 
 def _regressed_step(report: Report) -> str:

@@ -92,11 +92,21 @@ def judgement(
 
 
 def is_gated(case_id: str, info: CaseInfo, baseline: Baseline | None, policy: Policy) -> bool:
-    """Tell whether a policy judges a case; a host-timed one only on demand and with a margin of its own."""
+    """Tell whether a policy judges a case; a host-timed one only on demand and with a margin of its own.
+
+    One that the baseline's newest session judged stays judged: a change cannot take its case out of the gate.
+    """
+    if _was_gated(case_id, baseline):
+        return True
     if not info.timing.is_host_timed:
         return info.gated
     has_margin = any(is_match(case_id, pattern) for pattern in policy.margins)
     return policy.gate_host_timed and (has_margin or (baseline is not None and case_id in baseline.margins))
+
+
+def _was_gated(case_id: str, baseline: Baseline | None) -> bool:
+    cases = [one.cases[case_id] for one in (baseline.sessions if baseline else ()) if case_id in one.cases]
+    return bool(cases) and cases[-1].gated and not cases[-1].timing.is_host_timed
 
 
 def _set_aside(case_id: str, info: CaseInfo, *, gated: bool, verdict: CaseVerdict, reason: str) -> CaseResult:

@@ -112,7 +112,7 @@ _Pair = tuple[BaselineSession, SessionCase]
 _CROSS_CHIP = Caveat(
     code="cross-chip",
     message="compared with other chips of this GPU: the baseline has no session of this chip that is comparable",
-    remedy="accept a session of this chip to judge it at the smaller margin",
+    remedy='perfgate baseline update --reason "another chip" adds one, at the smaller margin',
 )
 _INJECTED = Caveat(
     code="injected",
@@ -160,7 +160,7 @@ def _driver_caveat(pairs: list[_Pair], run: Run) -> Caveat:
     return Caveat(
         code="driver-differs",
         message=f"no baseline session is of this driver: {seen} there, {run.environment.driver_version} here",
-        remedy="accept a session with this driver",
+        remedy=f'perfgate baseline update --reason "driver {run.environment.driver_version}" adds one',
     )
 
 
@@ -211,7 +211,11 @@ def _obstacle(session: BaselineSession, case: SessionCase, case_id: str, run: Ru
         or _difference("timing", case.timing, info.timing)
         or _difference("unit of judgement", case.unit, info.unit)
         or plan
-        or (_difference("power limit", session.power_limit_w, run.gpu.power_limit_w) if compute else None)
+        or (
+            _difference("power limit", _watts(session.power_limit_w), _watts(run.gpu.power_limit_w))
+            if compute
+            else None
+        )
         or (_difference("CPU", session.environment.cpu_model, run.environment.cpu_model) if host else None)
         or ("the baseline knows no SM cycles" if info.unit is Unit.CYCLES and case.launch_cycles is None else None)
     )
@@ -226,6 +230,10 @@ def _difference(name: str, there: object, here: object) -> str | None:
         pairs = [f"{one} {getattr(there, one)} in the baseline, {getattr(here, one)} here" for one in differing]
         return f"{name} differs: {'; '.join(pairs)}"
     return f"{name} differs: {_shown(there)} in the baseline, {_shown(here)} here"
+
+
+def _watts(limit_w: float | None) -> str:
+    return "unknown" if limit_w is None else f"{limit_w:g} W"
 
 
 def _shown(value: object) -> str:

@@ -139,8 +139,19 @@ def provenance_notes(session: BaselineSession) -> Iterator[str]:
         yield f"{made.device_kind.upper()}: not measured on a GPU"
     if made.forced:
         yield f"forced: {made.forced}"
+    for why, ids in _refreshed(session).items():
+        yield f"refreshed {', '.join(ids)}: {why}"
     if known := [f"{name} {value}" for name, value in (("by", made.actor), ("on", made.runner)) if value]:
         yield " ".join(known)
+
+
+def _refreshed(session: BaselineSession) -> dict[str, list[str]]:
+    """Return when and why rows were measured again, with their cases."""
+    found: dict[str, list[str]] = {}
+    for case_id, origin in session.refreshed.items():
+        forced = f"; forced: {origin.forced}" if origin.forced else ""
+        found.setdefault(f"{origin.reason} ({origin.recorded_utc}{forced})", []).append(case_id)
+    return found
 
 
 def _session_line(session: BaselineSession) -> Line:

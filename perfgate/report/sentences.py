@@ -128,7 +128,12 @@ def field_name(field: str) -> str:
 
 def difference_text(difference: Difference) -> str:
     """Render a difference: ``"CUDA toolkit 13.1 (baseline 13.0)"``."""
-    return f"{field_name(difference.field)} {difference.candidate} (baseline {difference.baseline})"
+    here, there = (_scaled_difference(difference.field, text) for text in (difference.candidate, difference.baseline))
+    return f"{field_name(difference.field)} {here} (baseline {there})"
+
+
+def _scaled_difference(field: str, text: str) -> str:
+    return bytes_text(int(text)) if field.endswith("_bytes") and text.isdecimal() else text
 
 
 def gpu_text(gpu: Gpu) -> str:

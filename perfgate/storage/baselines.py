@@ -9,7 +9,8 @@ from perfgate.core.baseline import Baseline
 from perfgate.core.gpu import Difference, Gpu, identity_differences
 from perfgate.errors import DocumentError
 from perfgate.storage.documents import parse_baseline, read_baseline, render_baseline_json
-from perfgate.storage.files import locked, write_text
+from perfgate.storage.files import locked, read_bytes, stored_bytes, write_text
+from perfgate.storage.formats import BASELINE
 
 _SUFFIXES = (".json", ".json.gz")
 _MAX_SLUG_CHARACTERS = 120
@@ -67,10 +68,11 @@ def list_baselines(folder: Path) -> tuple[StoredBaseline, ...]:
     """Read every baseline of a folder, by file name; none when the folder does not exist.
 
     Raises:
-        DocumentError: a file ``*.json`` or ``*.json.gz`` in it is no baseline; none is skipped.
+        DocumentError: a file ``*.json`` or ``*.json.gz`` in it is no baseline, or a link out of it; none is skipped.
     """
     try:
         names = sorted(path for path in folder.iterdir() if _is_baseline_name(path.name))
+        _refuse_strays(names, folder)
     except FileNotFoundError:
         return ()
     except OSError as error:
@@ -125,11 +127,37 @@ def update_baseline(path: Path, change: Callable[[Baseline | None], Baseline]) -
     return parse_baseline(text, str(path))
 
 
+def rewritten_baseline(path: Path) -> bool:
+    """Write a baseline again as it would be written today, under its lock; return whether that changed the file.
+
+    Raises:
+        DocumentError: it is no valid baseline.
+        OutputError: it cannot be locked or written.
+    """
+    with locked(path):
+        before = read_bytes(path, BASELINE.max_bytes)
+        text = render_baseline_json(parse_baseline(before, str(path)), str(path))
+        if stored_bytes(path, text) == before:
+            return False
+        write_text(path, text)
+    return True
+
+
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
     except (OSError, ValueError) as error:
         raise DocumentError(str(path), f"cannot be read: {error}") from None
+
+
+def _refuse_strays(paths: Iterable[Path], folder: Path) -> None:
+    """Refuse what is no file of the folder: whoever made a link would choose what is read, and a pipe never ends."""
+    for path in paths:
+        target = path.resolve()
+        if not target.is_relative_to(folder.resolve()):
+            raise DocumentError(str(path), "is a symbolic link that leads out of its folder", hint="put the file there")
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            raise DocumentError(str(path), "is no regular file")
 
 
 def _is_baseline_name(name: str) -> bool:

@@ -4,10 +4,11 @@ Reading: bounded bytes, strict JSON, format and version, schema, types, sense. W
 checks, then the canonical text, so that what was read is written back byte for byte.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from perfgate.core.baseline import Baseline
+from perfgate.core.baseline import Baseline, BaselineSession
 from perfgate.core.canonical import significant
 from perfgate.core.codec import CodecError, decode, encode
 from perfgate.core.report import Report
@@ -124,8 +125,22 @@ def _checked(wanted: Format[T], content: dict[str, Any], source: str) -> T:
         document = decode(wanted.content, content)
     except CodecError as error:
         raise DocumentError(source, error.reason, pointer=error.pointer) from None
+    if isinstance(document, Baseline):
+        document = replace(document, sessions=tuple(sorted(document.sessions, key=_moment)))
     refuse_senseless(document, source)
     return document
+
+
+def _moment(session: BaselineSession) -> tuple[str, str]:
+    return session.provenance.recorded_utc, session.chip or ""
+
+
+def _place(session: dict[str, Any]) -> tuple[str, str]:
+    """Return where a session stands in a file: by chip, then by time.
+
+    Branches that add sessions of different chips then change different places of the text, and git joins them.
+    """
+    return session["chip"] or "", session["provenance"]["recorded_utc"]
 
 
 def _rendered(wanted: Format[T], document: T, source: str) -> str:
@@ -133,5 +148,6 @@ def _rendered(wanted: Format[T], document: T, source: str) -> str:
     refuse_unfit(content, source)
     if wanted is BASELINE:
         content = significant(content)
+        content["sessions"].sort(key=_place)
     _checked(wanted, content, source)
     return render_json({"format": wanted.tag} | content, wanted.expanded_levels)

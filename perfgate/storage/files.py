@@ -6,6 +6,7 @@ import glob
 import gzip
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,10 +22,13 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
     """Read at most ``max_bytes`` of a file, and one more if there are more: the parser refuses those.
 
     Raises:
-        DocumentError: it does not exist or cannot be read.
+        DocumentError: it does not exist, cannot be read, or says that it is larger.
     """
     try:
         with path.open("rb") as stream:
+            state = os.fstat(stream.fileno())
+            if stat.S_ISREG(state.st_mode) and state.st_size > max_bytes:
+                raise too_large(str(path), max_bytes)
             return stream.read(max_bytes + 1)
     except FileNotFoundError:
         raise DocumentError(str(path), "does not exist") from None
@@ -32,6 +36,11 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
         raise DocumentError(str(path), "is a directory, not a document") from None
     except (OSError, ValueError) as error:
         raise DocumentError(str(path), f"cannot be read: {_reason(error)}") from None
+
+
+def too_large(source: str, max_bytes: int) -> DocumentError:
+    """Return the error of a document that is larger than its kind may be."""
+    return DocumentError(source, f"is larger than {max_bytes} bytes, the most that a document of this kind may have")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -44,9 +53,7 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         OutputError: it cannot be written there; nothing is left behind.
     """
-    data = text.encode()
-    if path.suffix == ".gz":
-        data = gzip.compress(data, mtime=0)  # no name, no time: equal texts are equal files
+    data = stored_bytes(path, text)
     target = _target(path)
     temporary = target.with_name(f"{_temporary_stem(target)}{secrets.token_hex(6)}{_TEMPORARY_SUFFIX}")
     try:
@@ -60,6 +67,12 @@ def write_text(path: Path, text: str) -> None:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         hint = "free some space" if full else "check the folder and its permissions"
         raise OutputError(f"{path} cannot be written: {_reason(error)}", hint=hint) from error
+
+
+def stored_bytes(path: Path, text: str) -> bytes:
+    """Return what ``write_text`` writes: UTF-8, gzipped without name and time, so that equal texts are equal files."""
+    data = text.encode()
+    return gzip.compress(data, mtime=0) if path.suffix == ".gz" else data
 
 
 @contextlib.contextmanager

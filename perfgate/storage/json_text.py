@@ -13,6 +13,7 @@ from typing import Any
 
 from perfgate.core.canonical import json_line
 from perfgate.errors import DocumentError
+from perfgate.storage.files import too_large
 
 # perfgate's own documents nest 9 deep; the rest is room for `extensions`.
 MAX_DEPTH = 32
@@ -20,6 +21,12 @@ MAX_DEPTH = 32
 MAX_NAME_CHARACTERS = 200
 # Integers are bytes, FLOP and counts: 64 bits hold 9.2e18, the largest built-in case does 1e13.
 MAX_INTEGER = 2**63 - 1
+# A byte of JSON can cost a hundred of memory ("[],[],..."): containers and items are counted before they are made.
+# 100 cases in 30 launches of 20 blocks are 130,000 containers; 64 MB of samples are 3 million items.
+MAX_CONTAINERS = 500_000
+MAX_ITEMS = 4_000_000
+# Of one object or array; samples are exempt, for they are checked all at once.
+MAX_MEMBERS = 10_000
 
 _GZIP_MAGIC = b"\x1f\x8b"
 # C0 and C1 control characters but tab and line feed: terminals obey them.
@@ -37,7 +44,10 @@ def parse_json(data: bytes | str, source: str, max_bytes: int) -> Any:
     """
     text = data if isinstance(data, str) else _decoded(data, source, max_bytes)
     if len(text) > max_bytes:
-        raise _too_large(source, max_bytes)
+        raise too_large(source, max_bytes)
+    if text.count("[") + text.count("{") > MAX_CONTAINERS or text.count(",") > MAX_ITEMS:
+        message = f"holds more than {MAX_CONTAINERS} arrays and objects, or more than {MAX_ITEMS} items"
+        raise DocumentError(source, message)
     try:
         value = json.loads(
             text, parse_constant=_refused_constant, parse_int=_bounded_integer, object_pairs_hook=_distinct
@@ -61,15 +71,11 @@ def _decoded(data: bytes, source: str, max_bytes: int) -> str:
         except (OSError, EOFError, zlib.error) as error:
             raise DocumentError(source, f"is a damaged gzip file: {error}") from None
     if len(data) > max_bytes:
-        raise _too_large(source, max_bytes)
+        raise too_large(source, max_bytes)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DocumentError(source, f"is not UTF-8: byte {error.start} is 0x{data[error.start]:02x}") from None
-
-
-def _too_large(source: str, max_bytes: int) -> DocumentError:
-    return DocumentError(source, f"is larger than {max_bytes} bytes, the most that a document of this kind may have")
 
 
 def _refused_constant(name: str) -> None:
@@ -79,6 +85,8 @@ def _refused_constant(name: str) -> None:
 
 def _bounded_integer(text: str) -> int:
     # Digits are counted first: converting a million of them takes quadratic time.
+    if len(text) < len(str(MAX_INTEGER)):
+        return int(text)
     if len(text) > len(str(MAX_INTEGER)) + 1 or abs(int(text)) > MAX_INTEGER:
         message = f"holds an integer beyond 64 bits: {text[:24]}..."
         raise ValueError(message)
@@ -104,6 +112,7 @@ def refuse_unfit(value: Any, source: str, pointer: str = "", depth: int = 0) -> 
     if depth > MAX_DEPTH:
         raise DocumentError(source, f"nests deeper than {MAX_DEPTH} levels", pointer=pointer)
     if isinstance(value, dict):
+        _refuse_crowd(value, source, pointer)
         for key, item in value.items():
             if problem := _name_problem(key):
                 raise DocumentError(source, f"a name {problem}: {shown(key)}", pointer=pointer)
@@ -112,6 +121,7 @@ def refuse_unfit(value: Any, source: str, pointer: str = "", depth: int = 0) -> 
         # Samples: one pass in C, and the slow way only to name the place.
         if set(map(type, value)) == {float} and all(map(math.isfinite, value)):
             return
+        _refuse_crowd(value, source, pointer)
         for index, item in enumerate(value):
             refuse_unfit(item, source, f"{pointer}/{index}", depth + 1)
     elif isinstance(value, str):
@@ -122,6 +132,12 @@ def refuse_unfit(value: Any, source: str, pointer: str = "", depth: int = 0) -> 
             raise DocumentError(source, f"{value} is not a finite number", pointer=pointer)
     elif not (value is None or isinstance(value, bool | int)):
         raise DocumentError(source, f"a {type(value).__name__} is not a JSON value", pointer=pointer)
+
+
+def _refuse_crowd(value: Any, source: str, pointer: str) -> None:
+    if len(value) > MAX_MEMBERS:
+        message = f"has {len(value)} members; an object or array that is not of samples has at most {MAX_MEMBERS}"
+        raise DocumentError(source, message, pointer=pointer)
 
 
 def _text_problem(text: str) -> str:

@@ -53,6 +53,8 @@ def _baseline_problems(baseline: Baseline) -> Iterable[tuple[str, str]]:
 
 
 def _session_problems(session: BaselineSession, pointer: str) -> Iterable[tuple[str, str]]:
+    for case_id in session.refreshed.keys() - session.cases.keys():
+        yield f"{pointer}/refreshed/{pointer_part(case_id)}", "the session has no such case"
     for case_id, case in session.cases.items():
         count = len(case.launch_medians_s)
         if case.launch_cycles is not None and len(case.launch_cycles) != count:

@@ -10,7 +10,7 @@ from perfgate.github.api import Api
 from perfgate.github.proposal import Proposal, post_proposal
 from perfgate.report.baseline_markdown import render_baseline_change_markdown
 from perfgate.storage.documents import render_baseline_json
-from perfgate.workflow.accepting import accepted
+from perfgate.workflow.accepting import Terms, accepted
 from perfgate.workflow.base import Places, base_of_ref, laid_out
 
 _CHECKS_NOTE = (
@@ -44,7 +44,8 @@ def new_baseline(run: Run, places: Places, *, reason: str, run_url: str) -> NewB
                 f"{places.baselines} lies outside the repository: no pull request can change it",
                 hint="name a folder of the repository, or use `perfgate baseline update` on the runner",
             )
-        result = accepted(run, layout.baseline, reason=reason)
+        terms = Terms(reason=reason, is_reviewed=True, policy=layout.effective_policy())
+        result = accepted(run, layout.baseline, terms)
         name = result.path.name
         text = render_baseline_json(result.baseline)
     difference = baseline_difference(result.before, result.baseline)

@@ -127,7 +127,7 @@ def test_reference__another_power_limit_stops_compute_cases_only() -> None:
     work = Work(work_flop=10**12, pipe="bf16-tensor")
     compute = make_baseline(session(case={"work": work}, power_limit_w=500.0))
     assert reason(compute, candidate(info=make_case_info(work=work))) == (
-        "power limit differs: 500.0 in the baseline, 700.0 here"
+        "power limit differs: 500 W in the baseline, 700 W here"
     )
 
 

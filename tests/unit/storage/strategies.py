@@ -19,7 +19,7 @@ from perfgate.core.run import Run
 from perfgate.storage.privacy import withheld
 
 CASE_IDS = ("bandwidth.copy[bytes=4GiB]", "gemm.bf16[n=4096,k=128]", "launch.gap", "own.suite.case[x=1e-3]")
-MAPS_BY_CASE = ("cases", "absent", "failures", "effective", "margins")
+MAPS_BY_CASE = ("cases", "absent", "failures", "effective", "margins", "refreshed")
 
 TEXTS = st.one_of(
     st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20), st.sampled_from(["", "a\nb\tc", "µ±½ 😀"])
@@ -106,11 +106,16 @@ def _sensible_baseline(baseline: Baseline) -> Baseline:
         return dataclasses.replace(case, launch_cycles=case.launch_cycles and case.launch_medians_s)
 
     sessions = tuple(
-        dataclasses.replace(session, cases={key: aligned(case) for key, case in session.cases.items()})
+        dataclasses.replace(
+            session,
+            cases={key: aligned(case) for key, case in session.cases.items()},
+            refreshed={key: origin for key, origin in session.refreshed.items() if key in session.cases},
+        )
         for session in baseline.sessions
     )
     shared = dataclasses.replace(baseline.gpu, chip=None, power_limit_w=None)
-    baseline = dataclasses.replace(baseline, gpu=shared, sessions=sessions)
+    ordered = sorted(sessions, key=lambda session: (session.provenance.recorded_utc, session.chip or ""))
+    baseline = dataclasses.replace(baseline, gpu=shared, sessions=tuple(ordered))
     return decode(Baseline, significant(encode(baseline)))
 
 

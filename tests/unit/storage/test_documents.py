@@ -203,7 +203,13 @@ BAD_BYTES = {
     "integer of a million digits": (b'{"x": ' + b"9" * 10**6 + b"}", "beyond 64 bits"),
     "duplicate keys": (b'{"format": "perfgate.run/1", "format": "perfgate.run/1"}', "twice"),
     "deep nesting": (b"[" * 100 + b"]" * 100, "deeper"),
-    "very deep nesting": (b"[" * 10**6 + b"]" * 10**6, "deeper"),
+    "very deep nesting": (b"[" * 4 * 10**5 + b"]" * 4 * 10**5, "deeper"),
+    "more arrays than a document has": (b"[" + b"[]," * 10**6 + b"[]]", "more than 500000 arrays and objects"),
+    "more items than a document has": (b"[" + b"0," * 5 * 10**6 + b"0]", "more than 4000000 items"),
+    "more names than an object has": (json.dumps(dict.fromkeys(map(str, range(10_001)), 0)).encode(), "10001 members"),
+    "a long array that is not of samples": (json.dumps([0] * 10_001).encode(), "10001 members"),
+    "zip": (b"PK\x03\x04" + bytes(60), "is not JSON"),
+    "gzip in gzip": (gzip.compress(gzip.compress(b"0" * 10**8)), "is not UTF-8"),
     "very deep objects": (b'{"a":' * 10**5 + b"1" + b"}" * 10**5, "deeper"),
     "lone surrogate in a text": (rb'{"format": "\ud800"}', "surrogate"),
     "lone surrogate in a name": (rb'{"\udfff": 1}', "cannot be printed"),
@@ -238,6 +244,19 @@ def test_parse__refuses_what_is_larger_than_a_document_may_be(monkeypatch: pytes
     for text in (data, data.decode(), gzip.compress(data, 1)):
         with pytest.raises(DocumentError, match="larger than 16000000 bytes"):
             parse_baseline(text, "b.json")
+
+
+@pytest.mark.parametrize("content", [b"0" * 10**8, gzip.compress(b"0" * 10**8, 1)], ids=["plain", "gzip bomb"])
+def test_read__refuses_a_hundred_megabytes_at_once(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "baseline.json"
+    path.write_bytes(content)
+    spent_s = []
+    for _ in range(3):
+        began_s = time.process_time()
+        with pytest.raises(DocumentError, match="larger than 16000000 bytes"):
+            read_baseline(path)
+        spent_s.append(time.process_time() - began_s)
+    assert min(spent_s) < 0.2
 
 
 def test_read__names_a_file_that_cannot_be_read(tmp_path: Path) -> None:
@@ -349,6 +368,24 @@ def test_parse__shortens_what_it_quotes_from_a_foreign_document() -> None:
     with pytest.raises(DocumentError) as caught:
         parse_run(json.dumps(run_json(method=secret)), "run.json")
     assert len(str(caught.value)) < 300
+
+
+def test_parse__follows_no_reference_of_a_document() -> None:
+    for name in ("$ref", "$schema", "$dynamicRef"):
+        with pytest.raises(DocumentError, match=rf"unknown field '\{name}'"):
+            parse_run(f'{{"format": "perfgate.run/1", "{name}": "file:///etc/passwd"}}', "run.json")
+
+
+def test_parse__says_little_of_a_document_that_is_wrong_everywhere() -> None:
+    document = json.loads(render_baseline_json(make_baseline()))
+    case = document["sessions"][0]["cases"][COPY]
+    for wrong in ([-1.5] * 900_000, [1.5] * 900_000, ["x"] * 9_000):
+        case["launch_medians_s"] = wrong
+        began_s = time.perf_counter()
+        with pytest.raises(DocumentError, match="launch_medians_s") as caught:
+            parse_baseline(json.dumps(document), "baseline.json")
+        assert len(str(caught.value)) < 300
+        assert time.perf_counter() - began_s < 10, "an error for each item was looked at"
 
 
 def test_parse__keeps_extensions_that_it_does_not_know() -> None:
