@@ -46,6 +46,8 @@ def measure() -> int:
         except PerfgateError as error:
             tell_error(error)
             outcome = Outcome(exit_code=int(error.exit_code), message=error.message, hint=error.hint)
+        except KeyboardInterrupt:
+            outcome = Outcome(exit_code=int(ExitCode.INTERRUPTED), message="interrupted", hint="run the job again")
         except Exception as error:
             traceback.print_exc()
             message = f"a bug in perfgate: {type(error).__name__}"

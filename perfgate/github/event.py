@@ -22,11 +22,12 @@ _MAX_PAYLOAD_BYTES = 32 * 10**6
 class EventKind(StrEnum):
     """The events that mean something of their own to perfgate; any other is OTHER."""
 
-    PULL_REQUEST = "pull_request"
+    PULL_REQUEST = "pull_request"  # reviews of one too: they run on the same merge
     PULL_REQUEST_TARGET = "pull_request_target"
     PUSH = "push"
     MERGE_GROUP = "merge_group"
     WORKFLOW_RUN = "workflow_run"
+    ISSUE_COMMENT = "issue_comment"
     OTHER = "other"
 
 
@@ -85,8 +86,13 @@ class Event:
 
     @property
     def is_from_fork(self) -> bool:
-        """Whether the change comes from another repository; a deleted one is another."""
-        return self.pull is not None and self.pull.head_repository != self.repository
+        """Whether the change comes, or may come, from another repository; a deleted one is another."""
+        if self.workflow_run is not None:
+            return self.workflow_run.head_repository != self.repository
+        if self.pull is not None:
+            return self.pull.head_repository != self.repository
+        # Whatever a comment made somebody check out: the event does not say.
+        return self.kind is EventKind.ISSUE_COMMENT
 
 
 def read_event(environment: Mapping[str, str]) -> Event:
@@ -119,6 +125,8 @@ def parse_event(name: str, payload: Mapping[str, Any], repository: str) -> Event
         ConfigurationError: a field that the event must have is missing or malformed.
     """
     kind = EventKind(name) if name in tuple(EventKind) else EventKind.OTHER
+    if kind is EventKind.OTHER and "pull_request" in payload:
+        kind = EventKind.PULL_REQUEST
     try:
         match kind:
             case EventKind.PULL_REQUEST | EventKind.PULL_REQUEST_TARGET:

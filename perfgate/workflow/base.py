@@ -149,9 +149,16 @@ def base_of_event(folder: Path, event: Event, address: str, token: str | None = 
             return of_commit(event.merge_base_sha, "what the merge group is merged into")
         case EventKind.PUSH if event.before_sha is not None:
             return of_commit(event.before_sha, "what the branch was before the push")
-        case EventKind.PUSH | EventKind.WORKFLOW_RUN | EventKind.OTHER:
+        case EventKind.PUSH | EventKind.OTHER:
             return of_commit(head, "the commit that is checked out")
-        case EventKind.PULL_REQUEST | EventKind.PULL_REQUEST_TARGET | EventKind.MERGE_GROUP:
+        case (
+            EventKind.PULL_REQUEST
+            | EventKind.PULL_REQUEST_TARGET
+            | EventKind.MERGE_GROUP
+            | EventKind.WORKFLOW_RUN
+            | EventKind.ISSUE_COMMENT
+        ):
+            # What is checked out may be a change: its own copy must not count.
             raise ConfigurationError(f"the event {event.name} does not say what it is based on", hint="set base-ref")
         case _:
             assert_never(event.kind)

@@ -196,7 +196,9 @@ def published(desk: Desk, story: Story) -> Published:
     code = step_exit_code(story, desk.inputs.fail_on)
     if desk.pull is not None:
         story = replace(story, reports=tuple(_with_label_hint(report) for report in story.reports))
-    for post in (desk.post_comment, desk.post_check_run):
+    # Whoever ended it, or the newer commit for which it was ended, is not told.
+    posts = () if code == ExitCode.INTERRUPTED else (desk.post_comment, desk.post_check_run)
+    for post in posts:
         try:
             post(story, code)
         except PublishError as error:  # noqa: PERF203 - twice

@@ -223,11 +223,62 @@ def test_check__pull_request_target_is_refused(world: World) -> None:
 
 
 def test_check__base_ref_names_the_base(world: World) -> None:
-    commit = world.served.commit({"baselines/h200.json": baseline_text(9, 1.2)})
+    world.served.commit({"baselines/h200.json": baseline_text(9, 1.05)})
     job = world.job(world.served.commit({"baselines/h200.json": BASELINE}), "schedule", {})
-    assert commit
-    assert world.check(job, world.slow, base_ref="HEAD^1").verdict == "passed" or True
+    assert world.check(job, world.slow).verdict == "regressed"
+    assert world.check(job, world.slow, base_ref="HEAD^1").verdict == "passed"
     assert world.check(job, world.slow, base_ref="nonexistent").code == 2
+
+
+@pytest.mark.parametrize("event_name", ["issue_comment", "workflow_run"])
+def test_check__an_event_that_may_have_checked_out_a_change_needs_a_base(world: World, event_name: str) -> None:
+    payload = workflow_run("e" * 40, repo="octo/kernels")
+    job = world.job(world.served.commit({"baselines/h200.json": BASELINE}), event_name, payload)
+    done = world.check(job, allow_forks="true")
+    assert (done.code, done.verdict) == (2, "error"), done.log
+    assert "set base-ref" in done.summary
+    assert world.check(job, allow_forks="true", base_ref="HEAD").verdict == "passed"
+
+
+def test_check__a_run_that_was_ended_is_told_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = world.pull_job({})
+    world.check(job)
+    (before,) = world.github.bodies()
+
+    def ended(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("perfgate.workflow.gating.Check", ended)
+    done = world.check(job, check_run="true")
+    assert (done.code, done.verdict, done.outputs["exit-code"]) == (130, "error", "130"), done.log
+    assert world.github.bodies() == [before]
+    assert world.github.check_runs == {}
+
+
+def test_check__a_bug_is_told_as_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        message = "boom"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr("perfgate.workflow.gating.Check", broken)
+    done = world.check(world.pull_job({}))
+    assert (done.code, done.verdict, done.outputs["exit-code"]) == (70, "error", "70")
+    assert "a bug in perfgate" in done.summary
+    assert "boom" in done.log
+
+
+def test_publish__where_measuring_left_nothing_there_is_no_verdict(world: World) -> None:
+    job = world.pull_job({})
+    real = job.run_step
+
+    def killed(script: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
+        return (137, "") if "action measure" in script else real(script, folder, environment)
+
+    job.run_step = killed
+    done = world.check(job)
+    assert (done.verdict, done.outputs["report-path"]) == ("error", "")
+    assert done.code == 137
+    assert "did not come to an end" in done.summary
 
 
 @pytest.mark.parametrize(

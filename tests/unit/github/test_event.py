@@ -32,6 +32,22 @@ def test_parse_event__events_without_a_pull_request_have_none(name: str) -> None
     assert (event.kind, event.pull, event.is_from_fork) == (EventKind.OTHER, None, False)
 
 
+@pytest.mark.parametrize("name", ["pull_request_review", "pull_request_review_comment", "pull_request_new_kind"])
+def test_parse_event__whatever_is_about_a_pull_request_is_treated_as_one(name: str) -> None:
+    event = parse_event(name, pull_payload({"full_name": "mallory/kernels"}), "octo/kernels")
+    assert (event.kind, event.is_from_fork) == (EventKind.PULL_REQUEST, True)
+
+
+def test_parse_event__a_comment_may_be_about_a_fork() -> None:
+    assert parse_event("issue_comment", {"issue": {"number": 7}}, "octo/kernels").is_from_fork
+
+
+@pytest.mark.parametrize(("repo", "expected"), [("octo/kernels", False), ("mallory/kernels", True)])
+def test_parse_event__a_workflow_run_is_of_a_fork_where_its_head_is(repo: str, expected: bool) -> None:
+    run = {"id": 5, "event": "pull_request", "head_sha": HEAD, "head_repository": {"full_name": repo}}
+    assert parse_event("workflow_run", {"workflow_run": run}, "octo/kernels").is_from_fork is expected
+
+
 def test_parse_event__push_knows_the_commit_before_unless_the_branch_is_new() -> None:
     assert parse_event("push", {"before": BASE}, "octo/kernels").before_sha == BASE
     assert parse_event("push", {"before": ZEROS}, "octo/kernels").before_sha is None
