@@ -1,5 +1,6 @@
 """The folder of results: emptied first, every file whole, and never the reason for another verdict."""
 
+import os
 from pathlib import Path
 
 from perfgate.cli.view import tell
@@ -60,12 +61,33 @@ def delivered(folder: Path, *, report: Report, run: Run | None, confirmation: Ru
     return report.exit_code
 
 
+def refuse_unwritable(path: Path) -> None:
+    """Find out before anything is measured whether its document can be written.
+
+    Raises:
+        OutputError: it could not be.
+    """
+    folder = path.parent
+    if path.is_dir():
+        raise OutputError(f"{path} is a folder, not a file", hint="name a file in it")
+    if not folder.is_dir():
+        raise OutputError(f"{path} cannot be written: there is no folder {folder}", hint="make the folder first")
+    if not os.access(folder, os.W_OK):
+        raise OutputError(f"{path} cannot be written: no permission for {folder}", hint="name a folder that can")
+
+
 def keep_interrupted(path: Path, run: Run | None) -> None:
     """Write what an interrupted session measured; say where."""
+    from perfgate.cli.main import print_error
     from perfgate.storage.documents import write_run
 
-    if run is not None:
+    if run is None:
+        return
+    try:
         write_run(path, run)
+    except OutputError as error:
+        print_error(error)
+    else:
         tell(f"perfgate: {len(run.launches)} launches are kept in {path}")
 
 

@@ -29,13 +29,14 @@ def command(
 ) -> int:
     """Measure this GPU and write the run document RUN.json (gzipped where the name ends in .gz)."""
     from perfgate.cli.progress import TerminalProgress
-    from perfgate.cli.results import keep_interrupted
+    from perfgate.cli.results import keep_interrupted, refuse_unwritable
     from perfgate.cli.view import current_view, show
     from perfgate.core.policy import Policy
     from perfgate.storage.documents import render_run_json, write_run
     from perfgate.workflow.devices import opened_device
     from perfgate.workflow.measuring import InterruptedRunError, measured
 
+    refuse_unwritable(run_file)
     opened = opened_device(device)
     selection = chosen_selection(opened, suite=suite, cases=cases, inject=inject, seed=seed, lock_clocks=lock_clocks)
     count = Policy().launches if launches is None else launches
