@@ -6,7 +6,7 @@ no NVML; tier 1: readable; tier 2: clocks locked by us and confirmed.
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from perfgate.core.device import Telemetry
@@ -22,6 +22,7 @@ _CLOCK_EVENT_FIELDS = {
 }
 _MEMORY_TEMPERATURE_FIELD = 82
 _PCIE_REPLAY_FIELD = 94
+_NVLINK_ERROR_COUNTERS = 4
 
 
 class Nvml:
@@ -146,8 +147,11 @@ class Nvml:
             pcie_width=self.read("CurrPcieLinkWidth"),
             pcie_width_max=self.read("MaxPcieLinkWidth"),
             pcie_replays=fields.get(_PCIE_REPLAY_FIELD),
-            nvlink_links_active=self._active_nvlinks(),
+            nvlink_links_active=self._nvlinks(lambda link: self.read("NvLinkState", link)),
+            nvlink_errors=self._nvlinks(self._nvlink_errors),
             mig_enabled=None if mig is None else mig[0] == 1,
+            mps_active=self._mps(),
+            confidential_computing=self._confidential_computing(),
             virtualization=_virtualization(self.read("VirtualizationMode")),
         )
 
@@ -158,13 +162,27 @@ class Nvml:
         value = self.read("TotalEccErrors", code, counter)
         return None if value is None else int(value)
 
-    def _active_nvlinks(self) -> int | None:
-        count = self.constant("NVML_NVLINK_MAX_LINKS")
-        if count is None:
-            return None
-        states = [self.read("NvLinkState", link) for link in range(int(count))]
-        known = [state for state in states if state is not None]
+    def _nvlinks(self, reading: Callable[[int], int | None]) -> int | None:
+        """Add up a reading over all links that have it."""
+        count = self.constant("NVML_NVLINK_MAX_LINKS") or 0
+        known = [value for link in range(int(count)) if (value := reading(link)) is not None]
         return sum(known) if known else None
+
+    def _nvlink_errors(self, link: int) -> int | None:
+        """Replay, recovery and both CRC counters of a link."""
+        counts = [self.read("NvLinkErrorCounter", link, counter) for counter in range(_NVLINK_ERROR_COUNTERS)]
+        known = [int(count) for count in counts if count is not None]
+        return sum(known) if known else None
+
+    def _mps(self) -> bool | None:
+        """Whether processes share the GPU through the multi-process service."""
+        found = self.read("MPSComputeRunningProcesses")
+        return None if found is None else bool(found)
+
+    def _confidential_computing(self) -> bool | None:
+        state = self.system("ConfComputeState")
+        feature = getattr(state, "ccFeature", None)
+        return None if feature is None else int(feature) != 0
 
 
 def opened_nvml(uuid: str | None) -> Nvml:

@@ -27,7 +27,7 @@ class FakeNvml:
         self.takes_bytes = takes_bytes
         self.calls: list[str] = []
         self.is_shut_down = False
-        self.system = {"DriverVersion": "580.159.04"}
+        self.system = {"DriverVersion": "580.159.04", "ConfComputeState": SimpleNamespace(ccFeature=0)}
 
     def nvmlInit(self) -> None:  # noqa: N802
         self._fails("nvmlInit")
@@ -111,6 +111,8 @@ H200_READINGS: dict[str, Any] = {
     "CurrPcieLinkWidth": 16,
     "MaxPcieLinkWidth": 16,
     "NvLinkState": lambda link: int(link < 2),
+    "NvLinkErrorCounter": lambda link, counter: 3 if (link, counter) == (1, 2) else 0,
+    "MPSComputeRunningProcesses": [],
     "MigMode": [0, 0],
     "VirtualizationMode": 1,
     "FieldValues": field_values({74: 7_050_000_000, 76: 0, 269: 0, 270: 0, 271: 0, 82: 39, 94: 0}),

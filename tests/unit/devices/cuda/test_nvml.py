@@ -42,7 +42,10 @@ def test_health__is_read_whole() -> None:
         pcie_width_max=16,
         pcie_replays=0,
         nvlink_links_active=2,
+        nvlink_errors=3,
         mig_enabled=False,
+        mps_active=False,
+        confidential_computing=False,
         virtualization="passthrough",
     )
 
