@@ -168,7 +168,7 @@ def _source_path(source: str | Path, calling_file: str) -> Path:
 
 
 def _three(identity: str, what: str, given: Dimensions) -> tuple[int, int, int]:
-    sizes = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    sizes: tuple[Any, ...] = tuple(given) if isinstance(given, (tuple, list)) else (given,)
     if not 1 <= len(sizes) <= 3 or not all(isinstance(one, (int, np.integer)) and one >= 1 for one in sizes):
         raise ConfigurationError(f"{identity}: {what}={given!r} is not one to three whole numbers from 1 up")
     one, two, three = (*map(int, sizes), 1, 1)[:3]

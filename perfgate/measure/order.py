@@ -1,4 +1,4 @@
-"""What a launch is told: everything that a fresh process needs to measure, and the order of its cases."""
+"""What a launch is told, the order of its cases, and the order of launches where two sides are compared."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from perfgate.core.plan import CasePlan
 from perfgate.core.run import Injection
+from perfgate.shims import StrEnum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,3 +46,31 @@ def shuffled(case_ids: Iterable[str], seed: int, index: int) -> tuple[str, ...]:
     leaving a case out moves no other case past a third.
     """
     return tuple(sorted(case_ids, key=lambda case_id: hashlib.sha256(f"{seed}/{index}/{case_id}".encode()).digest()))
+
+
+class Side(StrEnum):
+    """The two states of a repository that are compared."""
+
+    BASE = "base"
+    HEAD = "head"
+
+
+_QUADS = (
+    (Side.BASE, Side.HEAD, Side.HEAD, Side.BASE),
+    (Side.HEAD, Side.BASE, Side.BASE, Side.HEAD),
+)
+
+
+def interleaved(launches_a_side: int, seed: int) -> tuple[Side, ...]:
+    """Return the side of each launch: quads ABBA or BAAB at random, so that no drift favours a side.
+
+    Two neighbours, from the first on, are a pair: one launch of each side.
+
+    Raises:
+        ValueError: an odd number of launches, or none.
+    """
+    if launches_a_side < 2 or launches_a_side % 2:
+        message = f"{launches_a_side} launches a side do not fill quads: an even number from 2 up"
+        raise ValueError(message)
+    draws = [hashlib.sha256(f"{seed}/quad/{index}".encode()).digest()[0] % 2 for index in range(launches_a_side // 2)]
+    return tuple(side for draw in draws for side in _QUADS[draw])

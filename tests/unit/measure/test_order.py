@@ -1,11 +1,12 @@
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perfgate.core.codec import decode, encode
 from perfgate.core.run import Injection
-from perfgate.measure.order import LaunchOrder, shuffled
+from perfgate.measure.order import LaunchOrder, Side, interleaved, shuffled
 from tests.factories import PLAN
 
 IDS = tuple(f"family.case{number}" for number in range(12))
@@ -49,3 +50,23 @@ def test_launch_order__travels_as_json() -> None:
         options={"a": "b"},
     )
     assert decode(LaunchOrder, json.loads(json.dumps(encode(order)))) == order
+
+
+@pytest.mark.parametrize("launches", [2, 12, 20])
+def test_interleaved__is_made_of_quads_that_balance_a_drift(launches: int) -> None:
+    sides = interleaved(launches, seed=5)
+    assert len(sides) == 2 * launches
+    places = {side: [place for place, one in enumerate(sides) if one is side] for side in Side}
+    assert sum(places[Side.BASE]) == sum(places[Side.HEAD])
+    assert all({one, other} == set(Side) for one, other in zip(sides[::2], sides[1::2], strict=True))
+
+
+def test_interleaved__repeats_with_its_seed_and_differs_between_seeds() -> None:
+    assert interleaved(12, 1) == interleaved(12, 1)
+    assert len({interleaved(12, seed) for seed in range(20)}) > 5
+
+
+@pytest.mark.parametrize("launches", [0, 1, 5, -2])
+def test_interleaved__refuses_what_fills_no_quads(launches: int) -> None:
+    with pytest.raises(ValueError, match="quads"):
+        interleaved(launches, 0)
