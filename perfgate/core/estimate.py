@@ -1,8 +1,10 @@
 """Predicted times: the model, and what all operators share.
 
-T = launch + max(FLOP / (compute roof x wave factor), bytes / memory roof, exponentials / their rate).
+T = launch + max(FLOP / (compute roof x share of it), bytes / memory roof, exponentials / their rate), where
+the share is that of waves and tiles; products add their ramp.
 The maximum assumes that computing and moving overlap fully; the roofs are measured ones where a run
-is given, else the datasheet's, which no kernel quite reaches. Operators: ``core.gemm``,
+is given, else the datasheet's, which no kernel quite reaches. Operators: ``core.gemm``
+(cut by ``core.tiling``),
 ``core.attention``, ``core.operators``; links: ``core.transfer``; serial steps: ``core.latency``.
 """
 
@@ -44,6 +46,7 @@ def prediction(
     roofs: Roofs,
     exponentials: int = 0,
     waves: Waves | None = None,
+    terms: tuple[Term, ...] = (),
     thresholds: tuple[Threshold, ...] = (),
     caveats: tuple[Caveat, ...] = (),
 ) -> Prediction:
@@ -53,11 +56,11 @@ def prediction(
         ConfigurationError: the memory roof of the GPU is unknown.
     """
     memory, compute = known_memory_roof(roofs, work.memory_level), roofs.compute_roof(work.pipe)
-    terms = [_launch_term(roofs), _memory_term(work, memory)]
+    found = [_launch_term(roofs), *terms, _memory_term(work, memory)]
     if work.work_flop and compute is not None and compute.best_per_s is not None:
-        terms.append(_compute_term(work, compute, compute.best_per_s, waves))
+        found.append(_compute_term(work, compute, compute.best_per_s, waves))
     if exponentials and roofs.exponentials_per_s is not None:
-        terms.append(
+        found.append(
             Term(
                 name="exponentials",
                 time_s=exponentials / roofs.exponentials_per_s,
@@ -76,7 +79,7 @@ def prediction(
         machine=roofs.gpu_name,
         work=work,
         exponentials=exponentials,
-        terms=tuple(terms),
+        terms=tuple(found),
         compute_roof=compute,
         memory_roof=memory,
         ridge_flop_per_byte=ridge,
@@ -110,7 +113,7 @@ def _memory_term(work: Work, memory: Roof) -> Term:
 
 
 def _compute_term(work: Work, compute: Roof, rate: float, waves: Waves | None) -> Term:
-    factor = 1.0 if waves is None else waves.factor
+    factor = 1.0 if waves is None else waves.rate_share
     divisor = rate_text(rate, compute.unit)
     return Term(
         name="compute",

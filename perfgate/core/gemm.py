@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from perfgate.core.case import Work
-from perfgate.core.caveat import Caveat
 from perfgate.core.estimate import (
     checked_count,
     checked_dtype,
@@ -17,13 +16,8 @@ from perfgate.core.estimate import (
 from perfgate.core.peaks import DTYPE_BITS, element_bytes
 from perfgate.core.prediction import Prediction, Threshold, Waves
 from perfgate.core.roofs import Roofs
+from perfgate.core.tiling import FULL, TENSOR_TILE, VECTOR_TILE, best_tiling, wave_caveats
 from perfgate.errors import ConfigurationError
-
-# Output tile of one thread block: what cuBLAS and CUTLASS choose for large products on tensor cores and on CUDA cores.
-TENSOR_TILE = (128, 256)
-VECTOR_TILE = (128, 128)
-# From this share of the SMs' time on a product is said to fill the machine.
-_FULL = 0.9
 
 
 def gemm_work(
@@ -74,8 +68,8 @@ def gemm(
     pipe = matrix_pipe(dtype, roofs)
     out_dtype = checked_dtype(out_dtype or dtype)
     work = gemm_work(m, n, k, dtype=dtype, pipe=pipe, out_dtype=out_dtype, beta=beta, batch=batch)
-    tile_m, tile_n = _checked_tile(tile, pipe)
-    waves = tile_waves(batch * -(-m // tile_m) * -(-n // tile_n), tile_m, tile_n, roofs)
+    tiling = best_tiling([(m, n)] * batch, k, work=work, roofs=roofs, tile=tile, may_split=True)
+    tile_m, tile_n = tile or (TENSOR_TILE if "-tensor" in pipe else VECTOR_TILE)
     ridge = known_ridge(pipe, roofs)
     square = square_crossing(ridge, dtype, out_dtype, beta=beta)
     rows = row_crossing(ridge, n, k, dtype, out_dtype, beta=beta)
@@ -93,7 +87,7 @@ def gemm(
             Threshold(
                 symbol="M = N = K",
                 size=full,
-                meaning=f"first to keep the SMs {_FULL:.0%} busy in {tile_m}x{tile_n} tiles",
+                meaning=f"first to keep the SMs {FULL:.0%} busy in {tile_m}x{tile_n} tiles",
             )
         )
     shape = f"{m} x {n} x {k}" + (f", batch {batch}" if batch > 1 else "")
@@ -102,9 +96,10 @@ def gemm(
         subject=f"{shape}, {_types(dtype, out_dtype)}",
         work=work,
         roofs=roofs,
-        waves=waves,
+        waves=tiling.waves,
+        terms=tiling.terms,
         thresholds=tuple(thresholds),
-        caveats=wave_caveats(waves),
+        caveats=wave_caveats(tiling.waves),
     )
 
 
@@ -139,14 +134,14 @@ def grouped_gemm(
         dtype=dtype,
         pipe=pipe,
     )
-    tile_m, tile_n = _checked_tile(tile, pipe)
-    waves = tile_waves(sum(-(-tokens // tile_m) * -(-n // tile_n) for tokens in touched), tile_m, tile_n, roofs)
+    tiling = best_tiling([(tokens, n) for tokens in touched], k, work=work, roofs=roofs, tile=tile)
     return prediction(
         kind="grouped-gemm",
         subject=f"{sum(touched)} tokens on {len(touched)} of {len(expert_tokens)} experts, {k} x {n}, {dtype.upper()}",
         work=work,
         roofs=roofs,
-        waves=waves,
+        waves=tiling.waves,
+        terms=tiling.terms,
         thresholds=(
             Threshold(
                 symbol="tokens an expert",
@@ -154,7 +149,7 @@ def grouped_gemm(
                 meaning="from which its product is compute-bound; below, reading its weights decides",
             ),
         ),
-        caveats=wave_caveats(waves),
+        caveats=wave_caveats(tiling.waves),
     )
 
 
@@ -194,19 +189,6 @@ def _sizes(dtype: str, out_dtype: str, *, beta: bool) -> tuple[Fraction, Fractio
     return Fraction(DTYPE_BITS[dtype], 8), Fraction(DTYPE_BITS[out_dtype], 8) * (2 if beta else 1)
 
 
-def _checked_tile(tile: tuple[int, int] | None, pipe: str) -> tuple[int, int]:
-    tile = tile or (TENSOR_TILE if "-tensor" in pipe else VECTOR_TILE)
-    checked_sizes(tile_rows=tile[0], tile_columns=tile[1])
-    return tile
-
-
-def tile_waves(tiles: int, tile_m: int, tile_n: int, roofs: Roofs) -> Waves | None:
-    """Return how tiles fill the GPU; None where its SM count is unknown."""
-    if not roofs.sm_count:
-        return None
-    return Waves(tile_m=tile_m, tile_n=tile_n, tiles=tiles, sm_count=roofs.sm_count)
-
-
 def _filling_square(crossing: int, tile_m: int, tile_n: int, sm_count: int | None) -> int | None:
     """Smallest multiple of the tile, at or beyond the crossing, whose last wave is nearly full."""
     if not sm_count:
@@ -215,25 +197,10 @@ def _filling_square(crossing: int, tile_m: int, tile_n: int, sm_count: int | Non
     size = -(-crossing // step) * step
     while (
         Waves(tile_m=tile_m, tile_n=tile_n, tiles=-(-size // tile_m) * -(-size // tile_n), sm_count=sm_count).factor
-        < _FULL
+        < FULL
     ):
         size += step
     return size
-
-
-def wave_caveats(waves: Waves | None) -> tuple[Caveat, ...]:
-    """Return a caveat where the last wave leaves a tenth of the SMs' time unused."""
-    if waves is None or waves.factor >= _FULL:
-        return ()
-    message = (
-        f"{waves.tiles} tiles of {waves.tile_m}x{waves.tile_n} on {waves.sm_count} SMs use {waves.factor:.0%} of "
-        f"{waves.waves} wave{'s' if waves.waves > 1 else ''}"
-    )
-    return (
-        Caveat(
-            code="wave-quantisation", message=message, remedy="smaller tiles, split-K or stream-K fill the last wave"
-        ),
-    )
 
 
 def _types(dtype: str, out_dtype: str) -> str:

@@ -13,10 +13,10 @@ from perfgate.core.estimate import (
     prediction,
     vector_pipe,
 )
-from perfgate.core.gemm import TENSOR_TILE, VECTOR_TILE, tile_waves, wave_caveats
 from perfgate.core.peaks import element_bytes
 from perfgate.core.prediction import Prediction, Threshold
 from perfgate.core.roofs import Roofs
+from perfgate.core.tiling import best_tiling, wave_caveats
 from perfgate.errors import ConfigurationError
 from perfgate.shims import StrEnum
 
@@ -192,9 +192,7 @@ def conv2d(
         dtype=dtype,
         pipe=pipe,
     )
-    tile_m, tile_n = TENSOR_TILE if "-tensor" in pipe else VECTOR_TILE
-    tiles = groups * -(-pixels // tile_m) * -(-(out_channels // groups) // tile_n)
-    waves = tile_waves(tiles, tile_m, tile_n, roofs)
+    tiling = best_tiling([(pixels, out_channels // groups)] * groups, patch, work=work, roofs=roofs)
     winograd = Caveat(
         code="algorithm",
         message="counted as a direct convolution: Winograd and FFT do less work, and may seem to exceed the roof",
@@ -205,6 +203,7 @@ def conv2d(
         subject=f"{shape}, stride {stride}, {'im2col' if im2col else 'implicit GEMM'}, {dtype.upper()}",
         work=work,
         roofs=roofs,
-        waves=waves,
-        caveats=(*wave_caveats(waves), winograd),
+        waves=tiling.waves,
+        terms=tiling.terms,
+        caveats=(*wave_caveats(tiling.waves), winograd),
     )

@@ -13,7 +13,8 @@ class Term:
     """One term of the time model.
 
     Attributes:
-        name: ``"compute"``, ``"memory"``, ``"exponentials"``, ``"launch"``, ``"wire"``, ``"latency"``.
+        name: ``"compute"``, ``"memory"``, ``"exponentials"``, ``"launch"``, ``"ramp"``, ``"split"``,
+            ``"wire"``, ``"latency"``.
         formula: with the numbers put in: ``"137.4 GFLOP / (989 TFLOP/s x 0.97)"``.
         overlaps: among the terms of which only the largest counts; the others are added.
     """
@@ -30,6 +31,9 @@ class Waves:
     """How output tiles fill the SMs.
 
     Attributes:
+        tiles: over all parts of K.
+        splits: parts that K is cut into.
+        tile_share: rate within these tiles over that of the best full ones: rows that pad, operands to load.
         factor: share of the SMs' time that is used: (tiles / SMs) / ceil(tiles / SMs), at most 1.
     """
 
@@ -37,6 +41,8 @@ class Waves:
     tile_n: int
     tiles: int
     sm_count: int
+    splits: int = 1
+    tile_share: float = 1.0
 
     @property
     def waves(self) -> int:
@@ -47,6 +53,11 @@ class Waves:
     def factor(self) -> float:
         """Share of the SMs' time that is used."""
         return self.tiles / (self.sm_count * self.waves)
+
+    @property
+    def rate_share(self) -> float:
+        """Share of the compute roof that the tiling allows."""
+        return self.factor * self.tile_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

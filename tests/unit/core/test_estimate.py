@@ -15,6 +15,7 @@ from perfgate.core.operators import elementwise
 from perfgate.core.prediction import Prediction, Waves
 from perfgate.core.report import Bound
 from perfgate.core.roofs import Roof, Roofs, sheet_roofs
+from perfgate.core.tiling import RAMP_S, TENSOR_TILE
 from perfgate.errors import ConfigurationError
 from perfgate.storage.gpu_table import read_gpu_table
 
@@ -65,10 +66,14 @@ def test_gemm__crossing_is_887_for_a_square_and_not_saturation() -> None:
     assert threshold(gemm(4096, 4096, 4096, dtype="bf16", roofs=PRINTED_H100), "cross") == 887
     found = gemm(887, 887, 887, dtype="bf16", roofs=H100)
     assert threshold(found, "cross") == 887
-    # 887 squared are 7 x 4 tiles for 132 SMs: a fifth of the machine.
-    assert found.waves.tiles == 28
-    assert found.waves.factor == pytest.approx(28 / 132)
-    assert "wave-quantisation" in codes(found)
+    # 887 squared are 7 x 4 of the largest tiles for 132 SMs, a fifth of the machine: smaller ones, slower, fill it.
+    large = gemm(887, 887, 887, dtype="bf16", roofs=H100, tile=TENSOR_TILE)
+    assert large.waves.tiles == 28
+    assert large.waves.factor == pytest.approx(28 / 132)
+    assert "wave-quantisation" in codes(large)
+    assert found.waves.factor > 0.9
+    assert found.waves.tile_share < 0.7
+    assert found.time_s < large.time_s
     assert threshold(found, "busy") == 2048
 
 
@@ -94,7 +99,7 @@ def test_gemm__of_few_tokens_is_memory_bound_and_of_many_compute_bound() -> None
 def test_gemm__time_is_launch_plus_the_larger_term() -> None:
     found = gemm(4096, 4096, 4096, dtype="bf16", roofs=H100)
     compute_s = 2 * 4096**3 / (989.4e12 * found.waves.factor)
-    assert found.time_s == pytest.approx(LAUNCH_S + compute_s)
+    assert found.time_s == pytest.approx(LAUNCH_S + RAMP_S + compute_s)
     assert found.attainable_per_s == 989.4e12
     assert found.ridge_flop_per_byte == pytest.approx(989.4 / 3.35)
     assert found.ridge_label == "BF16 tensor over DRAM"
@@ -109,7 +114,7 @@ def test_gemm__with_measured_roofs_uses_them_and_the_measured_launch() -> None:
         launch_s=1.3e-6,
     )
     found = gemm(4096, 4096, 4096, dtype="fp32", roofs=roofs)
-    assert found.time_s == pytest.approx(1.3e-6 + 2 * 4096**3 / 48e12)
+    assert found.time_s == pytest.approx(1.3e-6 + RAMP_S + 2 * 4096**3 / 48e12)
     assert found.waves is None
     assert "paper-roofs" not in codes(found)
 
@@ -219,7 +224,9 @@ def test_grouped_gemm__reads_the_weights_of_touched_experts_only() -> None:
     assert found.work.work_flop == 2 * 125 * 2048 * 7168
     assert found.work.moved_bytes == 2 * (2 * 2048 * 7168 + 125 * (2048 + 7168))
     assert found.thresholds[0].size == 363
-    assert found.waves.tiles == 2 * 8
+    large = grouped_gemm((100, 0, 25), 2048, 7168, dtype="bf16", roofs=H100, tile=TENSOR_TILE)
+    assert large.waves.tiles == 2 * 8
+    assert found.time_s < large.time_s
     assert found.limit.bound is Bound.COMPUTE or found.limit.bound is Bound.MEMORY
 
 
