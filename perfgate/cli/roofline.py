@@ -8,6 +8,7 @@ import click
 
 if TYPE_CHECKING:
     from perfgate.cli.machines import Machine
+    from perfgate.cli.view import View
     from perfgate.report.roofline_chart import RooflineChart
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -21,6 +22,10 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--gpu", multiple=True, metavar="NAME", help="A GPU of the table, by name: its roofs on paper; repeatable."
 )
 @click.option("--latencies", is_flag=True, help="Show latencies instead, published and measured.")
+@click.option("--verify", is_flag=True, help="Compare declared FLOP and bytes with the GPU's counters (needs ncu).")
+@click.option("--suite", multiple=True, metavar="NAME|FILE", help="With --verify: which cases; default: default.")
+@click.option("--case", "cases", multiple=True, metavar="GLOB", help="With --verify: only these (repeatable).")
+@click.option("--device", default="auto", metavar="DEVICE", help="With --verify: auto, cuda, cuda:N, cuda:GPU-<uuid>.")
 @click.option("--svg", type=_FILE, default=None, help="Write the picture of the first machine as SVG.")
 @click.option("--png", type=_FILE, default=None, help="The same as PNG.")
 @click.option("--html", type=_FILE, default=None, help="The same as a page of its own, with the text below.")
@@ -31,6 +36,10 @@ def command(
     gpu: Sequence[str],
     *,
     latencies: bool,
+    verify: bool,
+    suite: tuple[str, ...],
+    cases: tuple[str, ...],
+    device: str,
     svg: Path | None,
     png: Path | None,
     html: Path | None,
@@ -42,8 +51,11 @@ def command(
     from perfgate.cli.view import current_view, show
     from perfgate.report.roofline_text import render_roofline_text
 
-    machines = chosen_machines(gpu, run_path)
     view = current_view(no_color=no_color)
+    if verify:
+        _verify(device, suite, cases, run_path, view, as_json=as_json)
+        return
+    machines = chosen_machines(gpu, run_path)
     if latencies:
         for machine in machines:
             show(_latencies(machine, view.width, color=view.color, unicode=view.unicode))
@@ -55,6 +67,53 @@ def command(
         return
     for chart in charts:
         show(render_roofline_text(chart, view.width) + "\n")
+
+
+def _verify(
+    selector: str, suite: tuple[str, ...], cases: tuple[str, ...], run_path: Path | None, view: "View", *, as_json: bool
+) -> None:
+    """Show declared work beside counters.
+
+    Raises:
+        ConfigurationError: a declaration is off, or nothing can be counted.
+    """
+    import json
+
+    from perfgate.cli.machines import chosen_machines
+    from perfgate.cli.options import chosen_selection
+    from perfgate.cli.view import show
+    from perfgate.core.codec import encode
+    from perfgate.core.roofs import paper_roofs
+    from perfgate.errors import ConfigurationError
+    from perfgate.report.counters_text import render_counters
+    from perfgate.storage.gpu_table import read_gpu_table
+    from perfgate.workflow.devices import opened_device
+    from perfgate.workflow.verifying import counted
+
+    opened = opened_device(selector)
+    selection = chosen_selection(opened, suite=suite, cases=cases, inject=(), seed=0, lock_clocks=None)
+    roofs = chosen_machines((), run_path)[0].roofs if run_path else paper_roofs(opened.gpu, read_gpu_table())
+    found = counted(opened, selection, roofs)
+    if as_json:
+        document = {"format": "perfgate.counters/1", "gpu": encode(opened.gpu), **encode(found)}
+        show(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        show(
+            render_counters(
+                found.cases,
+                gpu_name=opened.gpu.name,
+                failures=found.failures,
+                left_out=found.left_out,
+                width=view.width,
+                color=view.color,
+                unicode=view.unicode,
+            )
+        )
+    if found.faults:
+        raise ConfigurationError(
+            f"the declared work of {len(found.faults)} cases is not what they do:\n" + "\n".join(found.faults),
+            hint="correct the case's Work, or its kernel; rates, intensities and bounds follow from it",
+        )
 
 
 def _chart(machine: "Machine") -> "RooflineChart":

@@ -38,6 +38,16 @@ def attribute_bandwidth_bytes_per_s(gpu: Gpu, table: GpuTable) -> float | None:
         share = mig_memory_share(gpu, sheet)
         whole = sheet and _pin_bandwidth(sheet.memory_clock_hz, sheet.memory_bus_bits)
         return float(share * Fraction(whole)) if share is not None and whole else None
+    return own_bandwidth_bytes_per_s(gpu)
+
+
+def own_bandwidth_bytes_per_s(gpu: Gpu) -> float | None:
+    """Return memory clock x bus width / 8 x 2 by the GPU's own attributes, without a table.
+
+    None on integrated GPUs and MIG partitions, and where the attributes do not say.
+    """
+    if gpu.integrated or is_mig(gpu):
+        return None
     return _pin_bandwidth(gpu.memory_clock_hz, gpu.memory_bus_bits)
 
 

@@ -33,7 +33,7 @@ LEVEL_TEXT = {
 }
 
 # A case is evidence of a memory roof where it streams: below this it cannot be near a compute roof on any GPU.
-_STREAMING_FLOP_PER_BYTE = 1.0
+STREAMING_FLOP_PER_BYTE = 1.0
 # Without a known peak, a case of at least this intensity is taken for compute-bound (vector ridges: 5 to 105).
 _COMPUTE_FLOP_PER_BYTE = 128.0
 # Footprint of a DRAM roof over the L2: a smaller one may be served by the cache (64 MiB no longer beats it).
@@ -230,7 +230,7 @@ def _streams(info: CaseInfo, level: MemoryLevel, l2_bytes: int | None) -> bool:
     work = info.work
     if work.memory_level != level or not work.moved_bytes:
         return False
-    if (work.intensity_flop_per_byte or 0.0) > _STREAMING_FLOP_PER_BYTE:
+    if (work.intensity_flop_per_byte or 0.0) > STREAMING_FLOP_PER_BYTE:
         return False
     return level is not MemoryLevel.DRAM or l2_bytes is None or work.footprint_bytes >= _FOOTPRINT_OVER_L2 * l2_bytes
 
