@@ -1,22 +1,18 @@
 """What a run measured of one case, if it may be used: failures, wrong output and physics come before statistics."""
 
-import functools
 import statistics
 from dataclasses import dataclass
 
 from perfgate.core.case import MemoryLevel, Timing, Unit, Work
 from perfgate.core.caveat import Caveat
 from perfgate.core.gpu import Gpu
-from perfgate.core.gpu_table import GpuTable
-from perfgate.core.peaks import attribute_bandwidth_bytes_per_s
+from perfgate.core.peaks import own_bandwidth_bytes_per_s
 from perfgate.core.run import CaseLaunch, Run
 from perfgate.core.summary import launch_statistics, median_or_none
 from perfgate.core.units import percent_text, rate_text
 
 # Boost above the attribute clock is real on GeForce; beyond this the bytes did not come from the memory.
 BEYOND_THEORETICAL = 1.05
-# The attributes alone: what a datasheet prints is rounded.
-_NO_SHEETS = GpuTable(about="", compiled="", sources={}, rates=(), gpus=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +90,8 @@ def bandwidth_fraction(work: Work, timing: Timing, median_s: float, gpu: Gpu) ->
     """Return a case's bandwidth over memory clock x bus width / 8 x 2; None where that does not apply."""
     if not timing.is_of_work or work.memory_level is not MemoryLevel.DRAM or not work.moved_bytes:
         return None
-    roof = _theoretical(gpu)
+    roof = own_bandwidth_bytes_per_s(gpu)  # the attributes alone: what a datasheet prints is rounded
     return work.moved_bytes / median_s / roof if roof else None
-
-
-@functools.lru_cache(maxsize=64)
-def _theoretical(gpu: Gpu) -> float | None:
-    return attribute_bandwidth_bytes_per_s(gpu, _NO_SHEETS)
 
 
 def beyond_text(work: Work, median_s: float, fraction: float) -> str:
