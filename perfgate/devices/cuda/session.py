@@ -12,9 +12,10 @@ from perfgate.core.device import SampleBatch, Telemetry
 from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Verification, Workload
 from perfgate.devices.cuda.compiler import CodeCache, found_compiler
-from perfgate.devices.cuda.driver import device_uuid, driver, found_device, primary_context
+from perfgate.devices.cuda.driver import device_uuid, driver, found_device, libcuda, primary_context
 from perfgate.devices.cuda.identity import identified_gpu
 from perfgate.devices.cuda.memory import Arena
+from perfgate.devices.cuda.ncu import MARK
 from perfgate.devices.cuda.nvml import Nvml, closing_nvml
 from perfgate.devices.cuda.timing import StreamTimer
 from perfgate.devices.cuda.toolbox import CudaToolbox
@@ -59,6 +60,12 @@ class CudaOpenCase:
         """See core.device.OpenCase."""
         with _driver_errors(self._case.id):
             self._workload.poison()
+            self._stream.synchronize()
+
+    def execute(self) -> None:
+        """Execute once and wait: for a profiler, which needs no rotation."""
+        with _driver_errors(self._case.id):
+            self._workload.executions[0]()
             self._stream.synchronize()
 
     def verify(self) -> Verification:
@@ -131,6 +138,24 @@ class CudaSession:
     def code_sha256(self, case_id: str) -> str | None:
         """See core.device.LaunchSession."""
         return self._code.get(case_id)
+
+    @contextlib.contextmanager
+    def profiled(self) -> Iterator[None]:
+        """Have an attached profiler look at what is executed inside; a kernel that does nothing comes first.
+
+        Raises:
+            DeviceError: the driver has no profiler control.
+        """
+        mark = self._toolbox.kernel("launch.cu", MARK).bind(grid=(1, 1, 1), block=(1, 1, 1), args=())
+        library = libcuda()
+        if library.cuProfilerStart() != 0:
+            raise DeviceError("the driver does not start an attached profiler")
+        try:
+            mark()
+            yield
+        finally:
+            self._stream.synchronize()
+            library.cuProfilerStop()
 
 
 @contextlib.contextmanager
