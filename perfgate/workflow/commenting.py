@@ -12,7 +12,7 @@ from perfgate.github.pulls import fetch_pull_of_run
 from perfgate.workflow.action import Step
 from perfgate.workflow.base import Base, base_of_event, base_of_pull, base_of_ref, laid_out
 from perfgate.workflow.proposed import proposed_change
-from perfgate.workflow.publishing import Story
+from perfgate.workflow.publishing import Story, exit_code_of
 from perfgate.workflow.rejudging import found_runs, of_commit, rejudged
 
 # Where nothing was measured because nobody let it run to its end.
@@ -71,7 +71,7 @@ def _judged(step: Step, pull: PullRequest | None, paths: Sequence[Path], story: 
     return replace(
         story,
         reports=reports,
-        exit_code=max(report.exit_code for report in reports),
+        exit_code=exit_code_of(reports),
         notices=proposed.sentences,
         details=proposed.markdown,
     )

@@ -1,5 +1,6 @@
 """A result told to people: comment, check run, job summary, annotations. None of it changes a verdict."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def accepted_by_label(story: Story, api: Api, pull: int) -> Story:
     return replace(
         story,
         reports=reports,
-        exit_code=max(report.exit_code for report in reports),
+        exit_code=exit_code_of(reports),
         notices=(f"The slowdown is accepted: {login} labelled this pull request {ACCEPTED_LABEL}.", *story.notices),
     )
 
@@ -123,7 +124,16 @@ def step_exit_code(story: Story, fail_on: frozenset[CheckVerdict] | None) -> int
     failing = [report for report in story.reports if report.verdict in fail_on and not _is_accepted(report)]
     if not failing:
         return int(ExitCode.PASSED)
-    return max(report.exit_code for report in failing) or int(ExitCode.UNDECIDED)
+    return exit_code_of(failing) or int(ExitCode.UNDECIDED)
+
+
+def exit_code_of(reports: Sequence[Report]) -> int:
+    """Return the exit code of several checks: that of the worst verdict among those that fail."""
+    failing = [report for report in reports if report.exit_code != ExitCode.PASSED]
+    if not failing:
+        return int(ExitCode.PASSED)
+    verdict = worst(failing)
+    return next(report.exit_code for report in failing if report.verdict is verdict)
 
 
 def _is_accepted(report: Report) -> bool:

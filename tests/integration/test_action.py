@@ -617,3 +617,8 @@ def test_publish__never_loads_a_suite_of_the_change(world: World) -> None:
     done = world.check(job, world.slow, suite="perf/kernels.py")
     assert done.verdict == "regressed", done.log
     assert "loaded beside the token" not in done.log
+
+
+def test_check__a_regression_that_stays_is_not_absorbed(world: World) -> None:
+    job = world.pull_job({})
+    assert [world.check(job, world.slow).verdict for _ in range(3)] == ["regressed"] * 3
