@@ -44,7 +44,7 @@ class Acceptance:
 MARGIN_DEFAULTS: Mapping[str, MarginDefaults] = {
     "bandwidth": MarginDefaults(same_chip=0.005, cross_chip=0.01),
     "gemm": MarginDefaults(same_chip=0.01, cross_chip=0.01),
-    # Two chips of one H200 board, each with 0.04 % between launches, differ by 7 % (docs/adr/0001-graph-nodes-across-chips.md).
+    # Two chips of one H200 board, each with 0.04 % between launches, differ by 7 %: docs/adr/0001.
     "launch.graph_node": MarginDefaults(same_chip=0.01, cross_chip=0.15),
     "launch.gap": MarginDefaults(same_chip=0.10, cross_chip=0.20),
     "default": MarginDefaults(same_chip=0.01, cross_chip=0.02),
