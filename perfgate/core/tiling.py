@@ -143,11 +143,9 @@ def _tiling(waves: Waves | None, outputs: int, roofs: Roofs) -> Tiling:
 def _time_s(tiling: Tiling, work: Work, roofs: Roofs) -> tuple[float, float]:
     """Predicted time as far as the tiling decides it; among equals the one that computes least long."""
     compute, memory = roofs.compute_roof(work.pipe), known_memory_roof(roofs, work.memory_level)
-    compute_s = memory_s = 0.0
-    if compute is not None and compute.best_per_s and tiling.waves is not None:
-        compute_s = work.work_flop / (compute.best_per_s * tiling.waves.rate_share)
-    if memory.best_per_s:
-        memory_s = work.moved_bytes / memory.best_per_s
+    rate = compute.best_per_s if compute is not None else None
+    compute_s = work.work_flop / (rate * tiling.waves.rate_share) if rate and tiling.waves is not None else 0.0
+    memory_s = work.moved_bytes / memory.best_per_s if memory.best_per_s else 0.0
     return max(compute_s, memory_s) + sum(term.time_s for term in tiling.terms), compute_s
 
 

@@ -16,6 +16,7 @@ from perfgate.core.peaks import (
     exponentials_per_s,
     known_pipes,
     mig_memory_share,
+    own_bandwidth_bytes_per_s,
     pipe_rate,
     pipe_text,
     shared_bandwidth_bytes_per_s,
@@ -160,3 +161,10 @@ def test_h800__has_the_peaks_of_h100_and_its_own_nvlink() -> None:
     assert sxm.nvlink_bytes_per_s == 200e9
     # What the document took for the peak is the rate without tensor cores.
     assert sxm.peak_per_s["bf16"] == 133.8e12
+
+
+def test_own_bandwidth__is_of_the_attributes_and_refused_where_they_mean_something_else() -> None:
+    assert own_bandwidth_bytes_per_s(H200) == pytest.approx(4814.3e9, rel=1e-4)
+    assert own_bandwidth_bytes_per_s(replace(H200, integrated=True)) is None
+    assert own_bandwidth_bytes_per_s(replace(H200, mig_profile="1g.18gb")) is None
+    assert own_bandwidth_bytes_per_s(replace(H200, memory_clock_hz=None)) is None
