@@ -104,6 +104,7 @@ class Rehearsal:
     policy: Policy
     listener: Listener
     wait: bool = False
+    trusts_suites: bool = True
 
     def against(self, place: Path) -> CheckResult:
         search = find_baseline(place, self.device.gpu)

@@ -28,6 +28,15 @@ def git(folder: Path, *arguments: str) -> str:
     return finished.stdout.strip()
 
 
+def git_fails(folder: Path, *arguments: str) -> str:
+    """Run git where it has to fail, and return what it says."""
+    finished = subprocess.run(
+        ["git", *arguments], cwd=folder, env=_ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert finished.returncode != 0, finished.stdout
+    return finished.stdout + finished.stderr
+
+
 class ServedRepository:
     """A repository on a server, ``server/octo/kernels``, with branches that tests write."""
 
