@@ -59,7 +59,7 @@ def test_device__a_recording_without_launches_has_no_case(perfgate: Any, workpla
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        (["--case", "bandwith.copy"], "matches no case", "bandwidth.copy"),
+        (["--case", "bandwidh.copy"], "matches no case", "bandwidth.copy"),
         (["--case", ""], "matches no case", ""),
         (["--launches", "0"], "--launches 0", "at least 1"),
         (["--launches", "-3"], "--launches -3", "at least 1"),

@@ -78,7 +78,7 @@ def test_run__every_command_has_help_and_is_listed_with_its_own_words(
     ("arguments", "message"),
     [
         ([], "Usage: perfgate"),
-        (["chekc"], "No such command 'chekc'. Did you mean 'check'?"),
+        (["chckk"], "No such command 'chckk'. Did you mean 'check'?"),
         (["frobnicate"], "No such command 'frobnicate'. Commands: check"),
         (["check", "--devise", "auto"], "--devise"),
         (["check", "--launches", "six"], "'six' is not a valid integer"),
