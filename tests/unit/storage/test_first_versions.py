@@ -52,7 +52,7 @@ def test_run_1__is_read() -> None:
 
 def test_report_1__is_read() -> None:
     report = read_report(DATA / "report-1.json")
-    assert report.verdict is CheckVerdict.PASSED
+    assert report.verdict is CheckVerdict.INVALID
     assert len(report.cases) == 11
     assert parse_report(render_report_json(report), "again") == report
 
