@@ -32,12 +32,12 @@ class Graph:
         finally:
             status = self._library.cuStreamEndCapture(self._stream, ctypes.byref(self._graph))
         self._checked("end of the capture", status)
-        self._checked(
-            "instantiation",
-            self._library.cuGraphInstantiateWithFlags(
-                ctypes.byref(self._executable), self._graph, ctypes.c_ulonglong(0)
-            ),
+        status = self._library.cuGraphInstantiateWithFlags(
+            ctypes.byref(self._executable), self._graph, ctypes.c_ulonglong(0)
         )
+        if status != 0:
+            self.close()
+        self._checked("instantiation", status)
 
     @property
     def node_count(self) -> int:
