@@ -29,7 +29,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "comment": ("perfgate.cli.comment", "Post or update the comment on a pull request."),
     "action": ("perfgate.cli.action", "What the GitHub Action calls."),
 }
-HIDDEN: dict[str, str] = {name: f"perfgate.cli.{name}" for name in ("launch", "describe", "profile")}
+HIDDEN: dict[str, str] = {
+    "launch": "perfgate.cli.launch",
+    "describe": "perfgate.cli.describe",
+    "profile": "perfgate.cli.profiling",
+}
 
 
 class LazyGroup(click.Group):
