@@ -7,11 +7,26 @@ from typing import TYPE_CHECKING
 from perfgate.core.device import Device, DeviceKind
 from perfgate.errors import ConfigurationError
 from perfgate.resources import data_folder, resource_folder
+from perfgate.shims import assert_never
 
 if TYPE_CHECKING:
     from perfgate.devices.recorded import Recording
 
 SELECTORS = "auto, cuda, cuda:N, cuda:GPU-<uuid>, recorded or recorded:FILE"
+
+
+def parse_selector(selector: str) -> tuple[DeviceKind, str]:
+    """Parse what ``--device`` was given into the kind of device and which one, ``""`` for the first.
+
+    Raises:
+        ConfigurationError: it is none of SELECTORS.
+    """
+    kind, _, rest = selector.partition(":")
+    if selector == "auto":
+        return DeviceKind.CUDA, ""
+    if kind not in tuple(DeviceKind):
+        raise ConfigurationError(f"--device {selector!r} is unknown", hint=f"one of {SELECTORS}")
+    return DeviceKind(kind), rest
 
 
 def opened_device(selector: str) -> Device:
@@ -22,19 +37,19 @@ def opened_device(selector: str) -> Device:
         NoDeviceError: there is no such GPU.
         DocumentError: a recording cannot be read.
     """
-    kind, _, rest = selector.partition(":")
-    if kind == "auto" and not rest:
-        kind = DeviceKind.CUDA
-    if kind == DeviceKind.CUDA:
-        from perfgate.devices.cuda.device import CudaDevice
+    kind, rest = parse_selector(selector)
+    match kind:
+        case DeviceKind.CUDA:
+            from perfgate.devices.cuda.device import CudaDevice
 
-        return CudaDevice(rest)
-    if kind == DeviceKind.RECORDED:
-        from perfgate.devices.recorded import RecordedDevice
+            return CudaDevice(rest)
+        case DeviceKind.RECORDED:
+            from perfgate.devices.recorded import RecordedDevice
 
-        source = Path(rest) if rest else recordings_folder()
-        return RecordedDevice(recording(source), source=str(source))
-    raise ConfigurationError(f"--device {selector!r} is unknown", hint=f"one of {SELECTORS}")
+            source = recordings_place(rest)
+            return RecordedDevice(recording(source), source=str(source))
+        case _:
+            assert_never(kind)
 
 
 def recording(source: Path) -> "Recording":
@@ -46,6 +61,11 @@ def recording(source: Path) -> "Recording":
     if not files:
         raise ConfigurationError(f"no recorded session (*.json.gz) in {source.name}")
     return Recording([read_run(file) for file in files])
+
+
+def recordings_place(named: str) -> Path:
+    """Return the file or folder of recorded sessions that a selector names; by default those that ship."""
+    return Path(named) if named else recordings_folder()
 
 
 def recordings_folder() -> Path:

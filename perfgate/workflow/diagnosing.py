@@ -2,22 +2,30 @@
 
 import platform
 import sys
+from pathlib import Path
 
+from perfgate.core.device import DeviceKind
 from perfgate.core.finding import Condition, Finding
 from perfgate.errors import PerfgateError
 from perfgate.resources import cache_folder
-from perfgate.workflow.devices import recording, recordings_folder
+from perfgate.workflow.devices import parse_selector, recording, recordings_folder, recordings_place
 
 
 def findings(selector: str) -> tuple[Finding, ...]:
-    """Look at Python, the recorded device and the CUDA device that a selector names (``auto``, ``cuda:N``)."""
+    """Look at Python and at the device that a selector names; beside a CUDA device at the recordings that ship.
+
+    Raises:
+        ConfigurationError: the selector is malformed.
+    """
+    kind, rest = parse_selector(selector)
+    if kind is DeviceKind.RECORDED:
+        return _python(), _recordings(recordings_place(rest))
     from perfgate.devices.cuda.diagnosis import cuda_findings
     from perfgate.suite import built_in_suite
 
-    _, _, rest = selector.partition(":")
     return (
         _python(),
-        _recordings(),
+        _recordings(recordings_folder()),
         *cuda_findings(rest, cache_folder(), lambda gpu: built_in_suite("default", gpu)),
     )
 
@@ -34,16 +42,16 @@ def _python() -> Finding:
     )
 
 
-def _recordings() -> Finding:
+def _recordings(place: Path) -> Finding:
     try:
-        found = recording(recordings_folder())
+        found = recording(place)
     except PerfgateError as error:
         return Finding(
             name="recorded device",
             condition=Condition.BROKEN,
             result=error.message,
             consequence="--device recorded does not work",
-            remedy="reinstall perfgate",
+            remedy=error.hint or "reinstall perfgate",
         )
     gpu = found.runs[0].gpu
     return Finding(
