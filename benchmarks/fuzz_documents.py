@@ -1,21 +1,29 @@
 """Feed damaged documents to the readers: `python benchmarks/fuzz_documents.py FILE... --count 100000 --seed 1`.
 
 The files, which perfgate wrote, are damaged in their bytes (flipped, cut, doubled, spliced) and in their
-values (replaced, removed, renamed, moved). Whatever comes of it, a reader either returns a document
-that it would write and read again, or raises DocumentError.
+values (replaced, removed, renamed, moved); most of the time they are cut down first, so that the damage is
+where it matters. Whatever comes of it, a reader either returns a document that it would write and read
+again, or raises DocumentError; and the command that is given it exits with 0 or 3, without a traceback and
+without a character that a terminal obeys.
 """
 
 import argparse
+import contextlib
 import copy
 import gzip
+import io
 import json
 import random
 import sys
+import tempfile
+import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from perfgate.cli.main import run as run_command
 from perfgate.errors import DocumentError
 from perfgate.storage.documents import (
     parse_baseline,
@@ -26,11 +34,11 @@ from perfgate.storage.documents import (
     render_run_json,
 )
 
-PARSERS: tuple[tuple[Callable[[bytes, str], Any], Callable[[Any], str]], ...] = (
-    (parse_run, render_run_json),
-    (parse_baseline, render_baseline_json),
-    (parse_report, render_report_json),
-)
+PARSERS: Mapping[bytes, tuple[Callable[[bytes, str], Any], Callable[[Any], str]]] = {
+    b"perfgate.run/": (parse_run, render_run_json),
+    b"perfgate.baseline/": (parse_baseline, render_baseline_json),
+    b"perfgate.report/": (parse_report, render_report_json),
+}
 
 NASTY_VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63 - 1, -(2**63), 0.0, -0.0, 1e-320, 1e308, -1e308, "", " ", "\n", "\t",
@@ -100,18 +108,42 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
     return data
 
 
-def fuzz(seeds: Sequence[bytes], count: int, seed: int) -> Counter[str]:
-    """Read ``count`` damaged documents; return how many were read and how many refused.
+def cut_down(value: Any) -> Any:
+    """Return a JSON value with two items of every array and two cases of every map of cases."""
+    if isinstance(value, list):
+        return [cut_down(item) for item in value[:2]]
+    if isinstance(value, dict):
+        kept = {name for name in value if "[" in name or "." in name}
+        dropped = set(sorted(kept)[2:])
+        return {name: cut_down(item) for name, item in value.items() if name not in dropped}
+    return value
+
+
+def fuzz(seeds: Sequence[bytes], count: int, seed: int, folder: Path) -> Counter[str]:
+    """Read ``count`` damaged documents; return how many were read and refused, and the commands' exit codes.
+
+    Args:
+        seeds: whole documents.
+        count: documents.
+        seed: of the damage.
+        folder: where documents are written for the commands.
 
     Raises:
-        AssertionError: a reader raised something else, or returned what it would not write and read again;
-            the message holds the document.
+        AssertionError: a reader raised something else, or returned what it would not write and read again,
+            or a command ended in another way; the message holds the document.
     """
     chance = random.Random(seed)
     outcomes: Counter[str] = Counter()
+    small = [json.dumps(cut_down(json.loads(one))).encode() for one in seeds]
+    good = folder / "good.json"
+    good.write_bytes(next(one for one in small if b"perfgate.baseline/" in one[:100]))
     for number in range(count):
-        data = damaged(chance.choice(seeds), chance)
-        for parse, render in PARSERS:
+        whole = chance.choice(small if chance.random() < 0.99 else seeds)
+        data = damaged(whole, chance)
+        outcomes[f"exit {_exit_code(data, folder / 'fuzzed.json', good, chance)}"] += 1
+        # Its own reader most of the time: the others look no further than the format.
+        own = [one for name, one in PARSERS.items() if name in whole[:100]]
+        for parse, render in own if own and number % 10 else PARSERS.values():
             try:
                 document = parse(data, "fuzzed")
             except DocumentError:
@@ -127,6 +159,20 @@ def fuzz(seeds: Sequence[bytes], count: int, seed: int) -> Counter[str]:
     return outcomes
 
 
+def _exit_code(data: bytes, path: Path, good: Path, chance: random.Random) -> int:
+    path.write_bytes(data)
+    commands = (("validate", path), ("show", path), ("diff", good, path), ("migrate", path))
+    name, *places = chance.choice(commands)
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+        code = run_command(["baseline", str(name), *map(str, places)])
+    text = shown.getvalue()
+    assert code in (0, 3), f"baseline {name} exits {code} for {data[:2000]!r}: {text[-2000:]}"
+    assert "Traceback" not in text, data[:2000]
+    assert text.replace("\n", "").isprintable(), f"baseline {name} prints {text!r} for {data[:2000]!r}"
+    return code
+
+
 def main() -> int:
     """Fuzz from the documents given as files."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -137,11 +183,14 @@ def main() -> int:
     seeds = [file.read() for file in arguments.files]
     seeds = [gzip.decompress(seed) if seed.startswith(b"\x1f\x8b") else seed for seed in seeds]
     try:
-        outcomes = fuzz(seeds, arguments.count, arguments.seed)
+        began_s = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            outcomes = fuzz(seeds, arguments.count, arguments.seed, Path(folder))
     except AssertionError:
         traceback.print_exc()
         return 1
-    print(", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())))
+    counts = ", ".join(f"{outcome}: {count}" for outcome, count in sorted(outcomes.items()))
+    print(f"{arguments.count} documents, seed {arguments.seed}, {time.monotonic() - began_s:.0f} s; {counts}")
     return 0
 
 

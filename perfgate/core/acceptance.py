@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from perfgate.core.baseline import Baseline, BaselineSession, Provenance, SessionCase
 from perfgate.core.baseline_change import session_key
+from perfgate.core.canonical import significant
 from perfgate.core.case import Unit
 from perfgate.core.cause import THROTTLED, health_causes, relevant_differences
 from perfgate.core.caveat import Caveat
@@ -220,7 +221,9 @@ def _copied_sessions(baseline: Baseline) -> Iterator[Caveat]:
     """Two sessions never give the same times to the last digit: one is a copy, maybe under another chip's name."""
     first: dict[tuple[tuple[str, tuple[float, ...]], ...], str] = {}
     for session in baseline.sessions:
-        times = tuple(sorted((case_id, case.launch_medians_s) for case_id, case in session.cases.items()))
+        # As they are stored: a session is compared before it is written with others that were.
+        stored = ((case_id, tuple(significant(list(case.launch_medians_s)))) for case_id, case in session.cases.items())
+        times = tuple(sorted(stored))
         is_constant = all(len(set(values)) == 1 for _, values in times)
         when = session.provenance.recorded_utc
         if times in first and not is_constant:
