@@ -103,41 +103,57 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def refuse_unfit(value: Any, source: str, pointer: str = "", depth: int = 0) -> None:
+# A place in a document: the place around it and the key or index there; None for the document itself. It becomes
+# a pointer only where something is wrong: a document has one for each of its values.
+_Place = tuple[Any, str | int] | None
+
+
+def refuse_unfit(value: Any, source: str) -> None:
     """Refuse a JSON value with a number or a text that does not belong into a document.
 
     Raises:
         DocumentError: with the place.
     """
+    _refuse_unfit(value, source, None, 0)
+
+
+def _refuse_unfit(value: Any, source: str, place: _Place, depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise DocumentError(source, f"nests deeper than {MAX_DEPTH} levels", pointer=pointer)
+        raise DocumentError(source, f"nests deeper than {MAX_DEPTH} levels", pointer=_pointer(place))
     if isinstance(value, dict):
-        _refuse_crowd(value, source, pointer)
+        _refuse_crowd(value, source, place)
         for key, item in value.items():
             if problem := _name_problem(key):
-                raise DocumentError(source, f"a name {problem}: {shown(key)}", pointer=pointer)
-            refuse_unfit(item, source, f"{pointer}/{pointer_part(key)}", depth + 1)
+                raise DocumentError(source, f"a name {problem}: {shown(key)}", pointer=_pointer(place))
+            _refuse_unfit(item, source, (place, key), depth + 1)
     elif isinstance(value, list):
         # Samples: one pass in C, and the slow way only to name the place.
         if set(map(type, value)) == {float} and all(map(math.isfinite, value)):
             return
-        _refuse_crowd(value, source, pointer)
+        _refuse_crowd(value, source, place)
         for index, item in enumerate(value):
-            refuse_unfit(item, source, f"{pointer}/{index}", depth + 1)
+            _refuse_unfit(item, source, (place, index), depth + 1)
     elif isinstance(value, str):
         if problem := _text_problem(value):
-            raise DocumentError(source, f"a text {problem}: {shown(value)}", pointer=pointer)
+            raise DocumentError(source, f"a text {problem}: {shown(value)}", pointer=_pointer(place))
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise DocumentError(source, f"{value} is not a finite number", pointer=pointer)
+            raise DocumentError(source, f"{value} is not a finite number", pointer=_pointer(place))
     elif not (value is None or isinstance(value, bool | int)):
-        raise DocumentError(source, f"a {type(value).__name__} is not a JSON value", pointer=pointer)
+        raise DocumentError(source, f"a {type(value).__name__} is not a JSON value", pointer=_pointer(place))
 
 
-def _refuse_crowd(value: Any, source: str, pointer: str) -> None:
+def _pointer(place: _Place) -> str:
+    if place is None:
+        return ""
+    around, key = place
+    return f"{_pointer(around)}/{pointer_part(str(key))}"
+
+
+def _refuse_crowd(value: Any, source: str, place: _Place) -> None:
     if len(value) > MAX_MEMBERS:
         message = f"has {len(value)} members; an object or array that is not of samples has at most {MAX_MEMBERS}"
-        raise DocumentError(source, message, pointer=pointer)
+        raise DocumentError(source, message, pointer=_pointer(place))
 
 
 def _text_problem(text: str) -> str:
