@@ -186,7 +186,7 @@ class Session:
             options=self._selection.side.options,
             case_ids=shuffled(self._infos, self._selection.seed, index),
             seed=self._selection.seed,
-            plans=self._plans,
+            plans=dict(self._plans),
             injections=self._injections,
             settings=self._selection.settings,
         )
