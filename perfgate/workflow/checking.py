@@ -20,7 +20,7 @@ from perfgate.core.selection import is_match
 from perfgate.core.summary import median_or_none
 from perfgate.core.verdict import CaseVerdict
 from perfgate.errors import ConfigurationError
-from perfgate.measure.interruption import listening
+from perfgate.measure.interruption import Interruption, listening
 from perfgate.storage.baselines import BaselineSearch, find_baseline
 from perfgate.storage.gpu_table import read_gpu_table
 from perfgate.workflow.accepting import now_utc, refuse_implausible
@@ -83,30 +83,37 @@ class Check:
         if self.trusts_suites:
             policy = with_own_margins(policy, self.selection, self.device.gpu)
         began_s = time.monotonic()
-        with held(self.device, self.selection, wait=self.wait) as clock_hz:
-            result = replace(self, policy=policy)._measured(baseline, search.found.path.name, clock_hz)
+        with held(self.device, self.selection, wait=self.wait) as clock_hz, listening() as interruption:
+            check = replace(self, policy=policy)
+            result = check._measured(baseline, search.found.path.name, clock_hz, interruption)
         return replace(result, report=replace(result.report, measured_s=time.monotonic() - began_s))
 
-    def _measured(self, baseline: Baseline, source: str, clock_hz: float | None) -> CheckResult:
+    def _measured(
+        self, baseline: Baseline, source: str, clock_hz: float | None, interruption: Interruption
+    ) -> CheckResult:
         """Measure stage by stage until nothing more needs to be measured; confirm a regression."""
         plans = baseline_plans(baseline, self.device.gpu)
         judged = partial(judge, baseline=baseline, policy=self.policy, baseline_source=source)
         opened = partial(Session, self.device, self.selection, plans, self.listener, locked_clock_hz=clock_hz)
         session = opened()
-        report, run = self._staged(session, judged)
+        report, run = self._staged(session, judged, interruption)
         if not needs_confirmation(report):
             return CheckResult(report=shown(report, run), run=run)
+        _heed(interruption, run)
         again = self._confirmation(opened(first_index=len(run.launches)), report, run)
         report = judged(candidate=run, created_utc=now_utc(), confirmation=again, first=report)
         return CheckResult(report=shown(report, again), run=run, confirmation=again)
 
-    def _staged(self, session: Session, judged: Callable[..., Report]) -> tuple[Report, Run]:
+    def _staged(
+        self, session: Session, judged: Callable[..., Report], interruption: Interruption
+    ) -> tuple[Report, Run]:
         *early, last = enumerate(self.policy.stages)
         for look, launches in early:
             session.measure_to(launches)
             report = judged(candidate=session.run(), created_utc=now_utc(), look=look)
             if is_decided(report):
                 return report, session.run()
+            _heed(interruption, session.run())
         look, launches = last
         session.measure_to(launches)
         return judged(candidate=session.run(), created_utc=now_utc(), look=look), session.run()
@@ -162,6 +169,12 @@ def shown(report: Report, run: Run) -> Report:
         sm_clock_hz=median_or_none(clocks),
         temperature_c=max((case.temperature_c for case in cases if case.temperature_c is not None), default=None),
     )
+
+
+def _heed(interruption: Interruption, run: Run) -> None:
+    """End where somebody has asked to while it was judged; what was measured is kept."""
+    if interruption.signal is not None:
+        raise InterruptedRunError(run)
 
 
 def rest(duration_s: float, pause: Callable[[float], None]) -> None:

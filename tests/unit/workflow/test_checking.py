@@ -147,6 +147,37 @@ def test_check__a_regression_that_fresh_launches_do_not_show_is_none(bench: Any)
     assert "not confirmed" in (case.reason or "")
 
 
+@pytest.mark.parametrize(("by", "kept"), [(0.005, 3), (0.02, 3)])
+def test_check__interrupted_while_it_judges_keeps_what_was_measured(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, by: float, kept: int
+) -> None:
+    judge = checking.judge
+
+    def interrupted(**arguments: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return judge(**arguments)
+
+    one = bench(slower(by))
+    monkeypatch.setattr(checking, "judge", interrupted)
+    with pytest.raises(InterruptedRunError) as raised:
+        one.check()
+    assert raised.value.run is not None
+    assert len(raised.value.run.launches) == kept
+    assert one.pauses == []
+
+
+def test_check__interrupted_while_it_comes_to_its_verdict_has_one(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = checking.judge
+
+    def interrupted(**arguments: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return judge(**arguments)
+
+    one = bench()
+    monkeypatch.setattr(checking, "judge", interrupted)
+    assert one.check().report.verdict is CheckVerdict.PASSED
+
+
 def test_check__interrupted_in_its_rest_keeps_what_showed_the_regression(bench: Any) -> None:
     one = bench(slower(0.02))
 
