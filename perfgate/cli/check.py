@@ -7,6 +7,7 @@ import click
 
 from perfgate.cli.options import (
     ClockLock,
+    against_options,
     baseline_option,
     chosen_selection,
     device_option,
@@ -16,6 +17,7 @@ from perfgate.cli.options import (
     verbose_option,
     view_options,
 )
+from perfgate.errors import ConfigurationError
 
 
 @click.command()
@@ -26,6 +28,7 @@ from perfgate.cli.options import (
 @click.option(
     "--base-ref", metavar="REF", help="Read baseline and policy from this commit, so that a change cannot loosen them."
 )
+@against_options
 @output_option
 @view_options
 @verbose_option
@@ -42,6 +45,9 @@ def command(
     baseline: Path | None,
     policy: Path | None,
     base_ref: str | None,
+    against: str | None,
+    control: bool,
+    build: str | None,
     output: Path,
     as_json: bool,
     quiet: bool,
@@ -60,19 +66,39 @@ def command(
     from perfgate.report.terminal import render_terminal
     from perfgate.storage.documents import render_report_json
     from perfgate.storage.policy import read_policy
+    from perfgate.workflow.against import AgainstBase
     from perfgate.workflow.base import Places, base_of_ref
     from perfgate.workflow.checking import Check, with_launches
     from perfgate.workflow.devices import baseline_place, opened_device
     from perfgate.workflow.gating import Gate
     from perfgate.workflow.measuring import InterruptedRunError
 
+    _refuse_contradictions(base_ref=base_ref, against=against, control=control, build=build)
     here = None if base_ref else with_launches(read_policy(policy, Path.cwd()), launches)
     opened = opened_device(device)
-    selection = chosen_selection(opened, suite=suite, cases=cases, inject=inject, seed=seed, lock_clocks=lock_clocks)
+    selection = chosen_selection(
+        opened, suite=suite, cases=cases, inject=inject, seed=seed, lock_clocks=lock_clocks, policy=policy
+    )
     folder = emptied_folder(output)
     listener = TerminalProgress(quiet=quiet)
     try:
-        if here is not None:
+        if against is not None:
+            contest = AgainstBase(
+                device=opened,
+                # Without --suite the base's policy says what is measured.
+                selection=selection if suite else replace(selection, suite="", own_suites=()),
+                revision=against,
+                policy=policy,
+                listener=listener,
+                launches=launches,
+                control=control,
+                build=build,
+                baseline_place=baseline_place(baseline, opened),
+                wait=wait,
+                folder=Path.cwd(),
+            )
+            result = contest.verdict()
+        elif here is not None:
             check = Check(device=opened, selection=selection, policy=here, listener=listener, wait=wait)
             result = check.against(baseline_place(baseline, opened))
         else:
@@ -81,6 +107,7 @@ def command(
                 places=Places(working=Path.cwd(), baseline=baseline, policy=policy),
                 device=opened,
                 selection=selection,
+                suites=suite,
                 listener=listener,
                 launches=launches,
                 wait=wait,
@@ -89,7 +116,7 @@ def command(
     except InterruptedRunError as error:
         keep_interrupted(folder / RUN_FILE, error.run)
         raise
-    if result.report.verdict in (CheckVerdict.NO_BASELINE, CheckVerdict.NOT_COMPARABLE):
+    if against is None and result.report.verdict in (CheckVerdict.NO_BASELINE, CheckVerdict.NOT_COMPARABLE):
         shared = _shared_options(device=device, suite=suite, baseline=baseline)
         result = replace(result, report=replace(result.report, next_step=recording_step(result.report, shared)))
     if as_json:
@@ -97,7 +124,16 @@ def command(
     else:
         view = current_view(no_color=no_color)
         show(render_terminal(result.report, width=view.width, color=view.color, unicode=view.unicode, verbose=verbose))
-    return delivered(folder, report=result.report, run=result.run, confirmation=result.confirmation)
+    return delivered(folder, report=result.report, run=result.run, confirmation=result.confirmation, base=result.base)
+
+
+def _refuse_contradictions(*, base_ref: str | None, against: str | None, control: bool, build: str | None) -> None:
+    if against is not None and base_ref:
+        raise ConfigurationError(
+            "--against and --base-ref exclude each other", hint="--against reads the base's policy"
+        )
+    if against is None and (control or build is not None):
+        raise ConfigurationError(f"{'--control' if control else '--build'} is for --against REF")
 
 
 def _shared_options(*, device: str, suite: tuple[str, ...], baseline: Path | None) -> tuple[str, ...]:

@@ -38,13 +38,15 @@ def chosen_selection(
     inject: tuple[str, ...],
     seed: int | None,
     lock_clocks: ClockLock | None,
+    policy: Path | None = None,
 ) -> "Selection":
-    """Return what the measuring options select on a device."""
+    """Return what the measuring options select on a device; without ``--suite`` what the policy names."""
+    from perfgate.storage.policy import read_policy
     from perfgate.workflow.cases import Selection
     from perfgate.workflow.devices import session_seed
     from perfgate.workflow.suites import chosen_suites
 
-    built_in, own = chosen_suites(suite)
+    built_in, own = chosen_suites(suite or read_policy(policy, Path.cwd()).suites)
     return Selection(
         suite=built_in,
         own_suites=own,
@@ -149,3 +151,20 @@ def view_options(function: F) -> F:
 def verbose_option(function: F) -> F:
     """``--verbose``: the whole report."""
     return click.option("--verbose", "-v", is_flag=True, help="Everything: all cases, policy, environment.")(function)
+
+
+def against_options(function: F) -> F:
+    """``--against`` and what belongs to it."""
+    for option in reversed(
+        (
+            click.option(
+                "--against",
+                metavar="REF",
+                help="Measure REF and the working tree in turn and judge by that; needs no baseline.",
+            ),
+            click.option("--control", is_flag=True, help="With --against: measure what is the same on both sides too."),
+            click.option("--build", metavar="COMMAND", help="With --against: builds each side, in its own folder."),
+        )
+    ):
+        function = option(function)
+    return function

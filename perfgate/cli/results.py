@@ -1,6 +1,7 @@
 """The folder of results: emptied first, every file whole, and never the reason for another verdict."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from perfgate.cli.view import tell
@@ -13,11 +14,23 @@ from perfgate.errors import OutputError
 MARKDOWN_BYTES = 900_000
 RUN_FILE = "run.json"
 CONFIRMATION_FILE = "confirmation.json"
+BASE_FILE = "base.json"  # the base's side of check --against
 REPORT_FILE = "report.json"
 MARKDOWN_FILE = "report.md"
+PAGE_FILE = "report.html"
 ROOFLINE_FILE = "roofline.svg"
 PROPOSED_FILE = "proposed-baseline.json"  # on the action's first run
-_OWN = (RUN_FILE, CONFIRMATION_FILE, REPORT_FILE, MARKDOWN_FILE, ROOFLINE_FILE, PROPOSED_FILE, ".gitignore")
+_OWN = (
+    RUN_FILE,
+    CONFIRMATION_FILE,
+    BASE_FILE,
+    REPORT_FILE,
+    MARKDOWN_FILE,
+    PAGE_FILE,
+    ROOFLINE_FILE,
+    PROPOSED_FILE,
+    ".gitignore",
+)
 
 
 def emptied_folder(folder: Path) -> Path:
@@ -45,7 +58,9 @@ def emptied_folder(folder: Path) -> Path:
     return folder
 
 
-def delivered(folder: Path, *, report: Report, run: Run | None, confirmation: Run | None) -> int:
+def delivered(
+    folder: Path, *, report: Report, run: Run | None, confirmation: Run | None, base: Run | None = None
+) -> int:
     """Write the documents and renderings of a check and return its exit code.
 
     Results that cannot be written never change a verdict: they are an error of their own only where
@@ -54,7 +69,7 @@ def delivered(folder: Path, *, report: Report, run: Run | None, confirmation: Ru
     from perfgate.cli.main import print_error
 
     try:
-        _write_results(folder, report=report, run=run, confirmation=confirmation)
+        _write_results(folder, report, {RUN_FILE: run, CONFIRMATION_FILE: confirmation, BASE_FILE: base})
     except OutputError as error:
         print_error(error)
         return report.exit_code or int(error.exit_code)
@@ -91,18 +106,19 @@ def keep_interrupted(path: Path, run: Run | None) -> None:
         tell(f"perfgate: {len(run.launches)} launches are kept in {path}")
 
 
-def _write_results(folder: Path, *, report: Report, run: Run | None, confirmation: Run | None) -> None:
+def _write_results(folder: Path, report: Report, runs: Mapping[str, Run | None]) -> None:
+    from perfgate.report.html_page import render_html
     from perfgate.report.markdown import render_markdown
     from perfgate.report.roofline_chart import chart_of_report
     from perfgate.report.roofline_figure import render_roofline_svg
     from perfgate.storage.documents import write_report, write_run
     from perfgate.storage.files import write_text
 
-    if run is not None:
-        write_run(folder / RUN_FILE, run)
-    if confirmation is not None:
-        write_run(folder / CONFIRMATION_FILE, confirmation)
+    for name, run in runs.items():
+        if run is not None:
+            write_run(folder / name, run)
     write_report(folder / REPORT_FILE, report)
     write_text(folder / MARKDOWN_FILE, render_markdown(report, limit_bytes=MARKDOWN_BYTES))
-    if run is not None:
+    write_text(folder / PAGE_FILE, render_html(report, run=runs.get(RUN_FILE)))
+    if runs.get(RUN_FILE) is not None:
         write_text(folder / ROOFLINE_FILE, render_roofline_svg(chart_of_report(report)))

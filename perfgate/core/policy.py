@@ -67,6 +67,8 @@ class Policy:
         accept: intended slowdowns.
         suspected_fails, inconclusive_fails, missing_fails: whether these verdicts fail the check.
         gate_host_timed: judge host-timed cases too (only where calibration finds them stable).
+        suites: what is measured where no ``--suite`` is given: a built-in suite by name, own ones by path.
+        build: command that builds each side of ``check --against`` before it is measured; "" for none.
     """
 
     alpha: float = 0.01
@@ -82,6 +84,8 @@ class Policy:
     inconclusive_fails: bool = False
     missing_fails: bool = True
     gate_host_timed: bool = False
+    suites: tuple[str, ...] = ()
+    build: str = ""
 
 
 def halved_stages(launches: int) -> tuple[int, ...]:

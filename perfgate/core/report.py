@@ -34,6 +34,7 @@ class MarginSource(StrEnum):
     SAME_CHIP_CALIBRATED = "same-chip-calibrated"
     CROSS_CHIP_DEFAULT = "cross-chip-default"
     CROSS_CHIP_CALIBRATED = "cross-chip-calibrated"
+    SAME_SESSION = "same-session"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,7 @@ class ProgramCase:
 
     def _output(self, place: Path) -> str:
         command = [one.replace(_JSON, str(place)) for one in self._program.command]
+        name = Path(command[0]).name  # where it lies is nobody's business in a document
         folder = self._program.folder or None
         with tempfile.TemporaryFile() as output:
             try:
@@ -110,15 +111,15 @@ class ProgramCase:
                 )
             except OSError as error:
                 raise ConfigurationError(
-                    f"{self._id}: {command[0]} cannot be started in {folder}: {error.strerror}",
+                    f"{self._id}: {name} cannot be started: {error.strerror}",
                     hint="is it built? name it relative to the suite's folder, or build it with --build",
                 ) from error
-            code = self._waited(process, command[0])
+            code = self._waited(process, name)
             output.seek(0)
             text = output.read().decode("utf-8", "replace")
         if code != 0:
             how = f"died of {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
-            raise DeviceError(f"{self._id}: {command[0]} {how}: {_tail(text)}")
+            raise DeviceError(f"{self._id}: {name} {how}: {_tail(text)}")
         return text
 
     def _waited(self, process: "subprocess.Popen[bytes]", name: str) -> int:

@@ -32,6 +32,7 @@ _MARGIN_SOURCES = {
     MarginSource.SAME_CHIP_CALIBRATED: "this chip, calibrated",
     MarginSource.CROSS_CHIP_DEFAULT: "other chips",
     MarginSource.CROSS_CHIP_CALIBRATED: "other chips, calibrated",
+    MarginSource.SAME_SESSION: "same session",
 }
 
 

@@ -49,6 +49,15 @@ def read_policy(path: Path | None, cwd: Path) -> Policy:
     return parse_policy(_read(own), str(own))
 
 
+def has_policy(folder: Path) -> bool:
+    """Tell whether a folder holds a policy, where ``read_policy`` looks; raises like it."""
+    project = folder / PROJECT_NAME
+    if (folder / POLICY_NAME).is_file():
+        return True
+    text = _read(project) if project.is_file() else b""
+    return b"perfgate" in text and bool(_tool_table(_toml(text, str(project))))
+
+
 def parse_policy(text: bytes | str, source: str, *, is_project: bool = False) -> Policy:
     """Parse the text of perfgate.toml, or with ``is_project`` of a pyproject.toml; raises like ``read_policy``."""
     document = _toml(text, source)

@@ -15,7 +15,7 @@ from perfgate.workflow.describing import Description, Question, description
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class SideFolders:
     """One of two states of a repository.
 
     Attributes:
@@ -58,7 +58,7 @@ class Selection:
     lock_clocks: bool = False
     clock_mhz: int | None = None
     own_suites: tuple[str, ...] = ()
-    side: Side = field(default_factory=Side)
+    side: SideFolders = field(default_factory=SideFolders)
     answers: dict[Question, Description] = field(default_factory=dict, compare=False, repr=False)
 
     @property

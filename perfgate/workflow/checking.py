@@ -39,11 +39,13 @@ class CheckResult:
         report: the judgement.
         run: what was measured; None when there was nothing to compare with, so nothing was.
         confirmation: the fresh launches that a regression was measured again with.
+        base: what was measured of the base, in turn with the run.
     """
 
     report: Report
     run: Run | None
     confirmation: Run | None = None
+    base: Run | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

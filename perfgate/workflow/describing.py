@@ -128,8 +128,8 @@ def _answer(question: Question) -> Description:
 def _refuse_foreign_source(case_id: str, path: Path, forbidden: str) -> None:
     if forbidden and path.is_relative_to(Path(forbidden).resolve()):
         raise ConfigurationError(
-            f"{case_id}: the base's suite names a source of the working tree ({path}): both sides would measure"
-            " the same code",
+            f"{case_id}: the base's suite names a source of the working tree, {path.name}: both sides would measure the"
+            " same code",
             hint="name sources relative to the suite",
         )
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -93,20 +93,52 @@ class Session:
         """
         if launches < 1:
             raise ConfigurationError(f"{launches} launches measure nothing", hint="at least 1; a check needs 6")
+        with self.attended(launches):
+            try:
+                if not self._outcomes and set(self._plans) < set(self._infos):
+                    self._launch(1)  # alone: the later ones reuse the plans that it chooses
+                self._launch(launches - len(self._outcomes))
+            except SessionInterruptedError as error:
+                self.take(error.outcomes)
+                raise InterruptedRunError(self.run() if self.has_results else None) from error
+        self._raise_if_nothing_was_measured()
+
+    @contextlib.contextmanager
+    def attended(self, launches: int) -> Iterator[None]:
+        """Tell the listener that so many launches go on, and read the GPU's health before and after."""
         self._before = self._before or self._device.health()
         self._listener.begins(launches, len(self._infos))
         try:
-            if not self._outcomes and set(self._plans) < set(self._infos):
-                self._launch(1)  # alone: the later ones reuse the plans that it chooses
-            self._launch(launches - len(self._outcomes))
-        except SessionInterruptedError as error:
-            self._take(error.outcomes)
-            measured = any(outcome.launch.cases for outcome in self._outcomes)
-            raise InterruptedRunError(self.run() if measured else None) from error
+            yield
         finally:
             self._listener.ends()
         self._after = self._device.health()
-        self._raise_if_nothing_was_measured()
+
+    @property
+    def launched(self) -> int:
+        """How many launches there have been, whatever became of them."""
+        return len(self._outcomes)
+
+    @property
+    def infos(self) -> Mapping[str, CaseInfo]:
+        """The cases, as the suites describe them."""
+        return self._infos
+
+    @property
+    def plans(self) -> Mapping[str, CasePlan]:
+        """The sampling plans that are known so far."""
+        return self._plans
+
+    @property
+    def has_results(self) -> bool:
+        """Whether any launch has a result of any case."""
+        return any(outcome.launch.cases for outcome in self._outcomes)
+
+    @property
+    def wrong_outputs(self) -> tuple[str, ...]:
+        """The cases that a launch refused for their output."""
+        failures = [failed for outcome in self._outcomes for failed in outcome.case_failures]
+        return tuple(dict.fromkeys(one.case_id for one in failures if one.kind is FailureKind.WRONG_OUTPUT))
 
     def run(self) -> Run:
         """Return the document of what was measured so far."""
@@ -156,17 +188,18 @@ class Session:
         if count < 1:
             return
         begin = self._first_index + len(self._outcomes)
-        orders = [self._order(index) for index in range(begin, begin + count)]
+        orders = [self.order(index) for index in range(begin, begin + count)]
         outcomes = supervise(
             orders,
             starter(self._device.kind),
-            on_progress=self._progressed,
+            on_progress=self.progressed,
             lessons=self._lessons,
             limits=limits(self._device.kind),
         )
-        self._take(outcomes)
+        self.take(outcomes)
 
-    def _take(self, outcomes: tuple[LaunchOutcome, ...]) -> None:
+    def take(self, outcomes: Sequence[LaunchOutcome]) -> None:
+        """Add launches to the session."""
         for outcome in outcomes:
             self._outcomes.append(outcome)
             for case_id, plan in outcome.plans.items():
@@ -177,7 +210,8 @@ class Session:
             if outcome.launch.failure:
                 self._listener.notices(f"launch {outcome.launch.index} failed: {outcome.launch.failure}")
 
-    def _order(self, index: int) -> LaunchOrder:
+    def order(self, index: int) -> LaunchOrder:
+        """Return what a launch is told."""
         return LaunchOrder(
             index=index,
             device=self._device.address,
@@ -191,7 +225,8 @@ class Session:
             settings=self._selection.settings,
         )
 
-    def _progressed(self, progress: SessionProgress) -> None:
+    def progressed(self, progress: SessionProgress) -> None:
+        """Take note of a launch's progress."""
         place = progress.launch - self._first_index
         self._listener.progresses(place, progress.cases_done, progress.case_id or "", str(progress.phase or "starting"))
         now_s = time.monotonic()
@@ -224,7 +259,7 @@ class Session:
         wrong = [failed for failed in failures if failed.kind is FailureKind.WRONG_OUTPUT]
         if wrong:
             raise WrongOutputError(wrong[0].message)
-        if any(outcome.launch.cases for outcome in self._outcomes):
+        if self.has_results:
             return
         reasons = [outcome.launch.failure for outcome in self._outcomes if outcome.launch.failure]
         reasons += [failed.message for failed in failures]

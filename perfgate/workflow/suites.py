@@ -134,11 +134,12 @@ def refuse_foreign_modules(forbidden: str) -> None:
     """
     if not forbidden:
         return
-    found = local_modules(Path(forbidden).resolve())
+    top = Path(forbidden).resolve()
+    found = local_modules(top)
     if found:
         raise ConfigurationError(
-            f"the base's suite imports {found[0].name} from the working tree ({found[0]}): both sides would measure"
-            " the same code",
+            f"the base's suite imports {found[0].relative_to(top)} from the working tree: both sides would measure the"
+            " same code",
             hint="import it from the suite's own folder or the repository's top, not from an editable install;"
             " or build and install it beside each side with --build",
         )
