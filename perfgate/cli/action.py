@@ -240,6 +240,7 @@ def _written(step: "Step", done: "Published") -> "Published":
     from perfgate.storage.documents import write_report
     from perfgate.storage.files import write_text
     from perfgate.workflow.publishing import annotations_of, located_annotations, summary_text
+    from perfgate.workflow.suites import chosen_suites
 
     story, runner = done.story, step.runner
     summary = summary_text(story, done.troubles)
@@ -256,7 +257,7 @@ def _written(step: "Step", done: "Published") -> "Published":
         write_report(folder / REPORT_FILE, story.reports[0])
         outputs["summary-path"] = str((folder / MARKDOWN_FILE).absolute())
         outputs["report-path"] = str((folder / REPORT_FILE).absolute())
-    suite = step.selection().suite
+    suite, _ = chosen_suites(step.inputs.suites)
     located = tuple(note for report in story.reports for note in located_annotations(report, suite, runner.workspace))
     for annotation in annotations_of(story, done.code, done.troubles, located):
         print(render_annotation(annotation), flush=True)

@@ -12,14 +12,13 @@ from perfgate.workflow.base import Places, base_of_event, base_of_ref, laid_out
 from perfgate.workflow.cases import Selection
 from perfgate.workflow.checking import known_plans
 from perfgate.workflow.devices import opened_device, session_seed
-from perfgate.workflow.gating import Gate, GatedChange
+from perfgate.workflow.gating import Gate, GatedChange, with_suites
 from perfgate.workflow.inputs import Inputs
 from perfgate.workflow.listener import Listener
 from perfgate.workflow.measuring import measured
 from perfgate.workflow.outcome import Outcome
 from perfgate.workflow.publishing import Story
 from perfgate.workflow.rejudging import of_commit
-from perfgate.workflow.suites import chosen_suites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +42,7 @@ class Step:
     @property
     def places(self) -> Places:
         """Where baseline and policy are."""
-        _, own = chosen_suites(self.inputs.suites)
-        suites = tuple(map(Path, own))
-        return Places(working=self.folder, baseline=self.inputs.baseline, policy=self.inputs.policy, suites=suites)
+        return Places(working=self.folder, baseline=self.inputs.baseline, policy=self.inputs.policy)
 
     def api(self) -> Api | None:
         """Return GitHub as the token of this step may use it; None without a token."""
@@ -59,11 +56,8 @@ class Step:
         )
 
     def selection(self, seed: int = 0) -> Selection:
-        """Return what is measured."""
-        built_in, own = chosen_suites(self.inputs.suites)
+        """Return what is measured, but for the suites."""
         return Selection(
-            suite=built_in,
-            own_suites=own,
             cases=self.inputs.cases,
             seed=seed,
             lock_clocks=self.inputs.lock_clocks is not None,
@@ -89,6 +83,7 @@ def measured_change(step: Step, listener: Listener) -> GatedChange:
         places=step.places,
         device=device,
         selection=step.selection(session_seed(None, device)),
+        suites=inputs.suites,
         listener=listener,
         launches=inputs.launches,
         wait=True,
@@ -111,9 +106,10 @@ def measured_session(step: Step, listener: Listener) -> Run:
         raise ConfigurationError("input reason is empty: a baseline is changed with a reason", hint="set it")
     device = opened_device(step.inputs.device)
     with laid_out(base_of_ref(step.folder, "HEAD"), step.places) as layout:
-        launches = step.inputs.launches or layout.effective_policy().baseline_launches
+        policy = layout.effective_policy()
         plans = known_plans(layout.baseline, device.gpu)
-    selection = step.selection(session_seed(None, device))
+    launches = step.inputs.launches or policy.baseline_launches
+    selection = with_suites(step.selection(session_seed(None, device)), step.inputs.suites or policy.suites)
     return measured(device, selection, launches, listener, wait=True, plans=plans)
 
 

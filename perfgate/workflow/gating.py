@@ -18,6 +18,7 @@ from perfgate.workflow.checking import Check, CheckResult, shown, with_launches
 from perfgate.workflow.listener import Listener
 from perfgate.workflow.measuring import measured
 from perfgate.workflow.proposed import ProposedChange, proposed_change
+from perfgate.workflow.suites import chosen_suites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,8 @@ class Gate:
         base: the commit whose baseline and policy count.
         places: where they are.
         device: opened device; a recording is judged against what ships with perfgate where no baseline is named.
-        selection: what is measured.
+        selection: what is measured, but for the suites.
+        suites: names of suites that were asked for; without any those that the base's policy names.
         listener: told while it goes on.
         launches: instead of the policy's.
         wait: wait for another perfgate on this GPU to end.
@@ -56,6 +58,7 @@ class Gate:
     device: Device
     selection: Selection
     listener: Listener
+    suites: tuple[str, ...] = ()
     launches: int | None = None
     wait: bool = False
 
@@ -68,19 +71,16 @@ class Gate:
         Raises:
             PerfgateError: no verdict could be reached.
         """
-        proposed = proposed_change(self.base, self.places, self.base.repository.commit_id("HEAD"))
         with laid_out(self.base, self.places) as layout:
             policy = with_launches(layout.effective_policy(), self.launches)
+            selection = with_suites(self.selection, self.suites or policy.suites)
+            places = replace(self.places, suites=tuple(map(Path, selection.own_suites)))
+            proposed = proposed_change(self.base, places, self.base.repository.commit_id("HEAD"))
             place = self._baseline_place(layout)
             if first_run_passes and place == layout.baseline and not layout.has_baseline():
-                return self._first_run(policy, proposed)
+                return self._first_run(selection, policy, proposed)
             check = Check(
-                device=self.device,
-                selection=self.selection,
-                policy=policy,
-                listener=self.listener,
-                wait=self.wait,
-                trusts_suites=False,
+                device=self.device, selection=selection, policy=policy, listener=self.listener, wait=self.wait
             )
             result = check.against(place)
         for sentence in proposed.sentences:
@@ -94,8 +94,8 @@ class Gate:
             return resource_folder("baselines")
         return layout.baseline
 
-    def _first_run(self, policy: Policy, proposed: ProposedChange) -> GatedChange:
-        run = measured(self.device, self.selection, policy.baseline_launches, self.listener, wait=self.wait)
+    def _first_run(self, selection: Selection, policy: Policy, proposed: ProposedChange) -> GatedChange:
+        run = measured(self.device, selection, policy.baseline_launches, self.listener, wait=self.wait)
         report = judge(baseline=None, candidate=run, policy=policy, created_utc=now_utc(), baseline_source="")
         doubts = run_doubts(run)
         if doubts:
@@ -111,6 +111,16 @@ class Gate:
             first_baseline=None if doubts else _first_baseline(run),
             notices=(notice, *proposed.sentences),
         )
+
+
+def with_suites(selection: Selection, names: tuple[str, ...]) -> Selection:
+    """Return the selection with the suites of these names; the default one without any.
+
+    Raises:
+        ConfigurationError: two built-in suites.
+    """
+    built_in, own = chosen_suites(names)
+    return replace(selection, suite=built_in, own_suites=own)
 
 
 def _first_baseline(run: Run) -> Baseline:

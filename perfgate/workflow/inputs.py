@@ -34,6 +34,7 @@ class Inputs:
     """The inputs of the action; docs/action.md describes each.
 
     Attributes:
+        suites: names or files; none leaves them to the base's policy.
         fail_on: verdicts that fail the job; None leaves it to the policy, empty is "report only".
         check_run: None leaves it to the mode.
         lock_clocks: None leaves the clock alone; 0 locks it at a default, else at so many MHz.
@@ -82,7 +83,7 @@ def parse_inputs(environment: Mapping[str, str]) -> Inputs:
     return Inputs(
         mode=parsed("mode", Mode, f"one of {', '.join(Mode)}", "check"),
         name=parsed("name", _name, f"a line of at most {_MAX_NAME_CHARACTERS} characters", "perfgate"),
-        suites=tuple(text("suite", "default").split()),
+        suites=tuple(text("suite").split()),
         cases=tuple(text("case").split()),
         baseline=parsed("baseline", _path, "a path"),
         base_ref=text("base-ref"),

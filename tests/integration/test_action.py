@@ -622,3 +622,16 @@ def test_publish__never_loads_a_suite_of_the_change(world: World) -> None:
 def test_check__a_regression_that_stays_is_not_absorbed(world: World) -> None:
     job = world.pull_job({})
     assert [world.check(job, world.slow).verdict for _ in range(3)] == ["regressed"] * 3
+
+
+def test_check__measures_the_suites_of_the_bases_policy(world: World) -> None:
+    suite = "def suite(gpu): return []\n"
+    base = {
+        "baselines/h200.json": BASELINE,
+        "perfgate.toml": 'suites = ["perf/kernels.py"]\n',
+        "perf/kernels.py": suite,
+    }
+    world.check(world.pull_job({"perf/kernels.py": suite + "# x\n", "perfgate.toml": "suites = []\n"}, base=base))
+    (body,) = world.github.bodies()
+    assert "edits the suite kernels.py" in body
+    assert "edits the policy" in body
