@@ -12,7 +12,7 @@ from perfgate.core.roofline import roofline_position
 from perfgate.core.roofs import Roof, Roofs, ridge_flop_per_byte
 from perfgate.core.run import Run
 from perfgate.core.summary import launch_statistics, median_or_none
-from perfgate.core.units import clock_text, rate_text, time_text
+from perfgate.core.units import clock_text, percent_text, rate_text, time_text
 from perfgate.core.verdict import CaseVerdict
 
 # Levels that belong on a chart of FLOP/s; links to host and peers are rows of the second panel.
@@ -73,6 +73,19 @@ class ChartCase:
     def is_moved(self) -> bool:
         """Whether the picture points at it: slower or faster beyond its margin, or suspected of it."""
         return self.verdict in (CaseVerdict.REGRESSED, CaseVerdict.IMPROVED, CaseVerdict.SUSPECTED)
+
+    @property
+    def title(self) -> str:
+        """The case in a sentence, for who points at it."""
+        parts = [self.rate_text] if self.rate_per_s is not None else []
+        parts.append(time_text(self.time_s))
+        if self.of_measured is not None:
+            parts.append(f"{percent_text(self.of_measured, decimals=0)} of measured {self.roof}")
+        if self.change is not None:
+            parts.append(f"time {percent_text(self.change, signed=True)}")
+        if self.verdict is not None:
+            parts.append(self.verdict.value.replace("-", " "))
+        return f"{self.id}: {', '.join(parts)}"
 
     @property
     def rate_text(self) -> str:

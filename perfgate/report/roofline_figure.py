@@ -4,10 +4,13 @@ Deterministic: the same chart gives the same bytes, without dates or random ids.
 through its objects alone, never through pyplot's global state.
 """
 
+import html
 import io
+import re
 from typing import TYPE_CHECKING, Any
 
 from perfgate.core.roofs import RoofKind
+from perfgate.report.escape import printable
 from perfgate.report.figure_style import (
     INK,
     MUTED,
@@ -33,6 +36,7 @@ _EDGE, _LEFT, _RIGHT = 0.2, 0.85, 2.3
 _PANEL, _BARS = 5.3, 3.6  # height of the log-log panel, least width of the rows
 _HEAD, _UNDER, _LEGEND_LINE, _FOOT_LINE = 0.5, 0.5, 0.2, 0.18
 _ROW, _ROWS_HEAD, _ROWS_FOOT = 0.26, 0.42, 0.55
+_MARK = re.compile(r'<g id="((?:point|row)-\d+)">')
 _RC: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "perfgate",
@@ -43,8 +47,8 @@ _RC: Any = {
 
 
 def render_roofline_svg(chart: RooflineChart) -> str:
-    """Render a chart as SVG: text stays text, colours follow the reader's light or dark setting."""
-    return with_dark_dress(_saved(chart, "svg").decode())
+    """Render a chart as SVG: text stays text, colours follow the reader's light or dark setting, marks have titles."""
+    return _with_titles(with_dark_dress(_saved(chart, "svg").decode()), chart)
 
 
 def render_roofline_png(chart: RooflineChart) -> bytes:
@@ -60,6 +64,13 @@ def _saved(chart: RooflineChart, kind: str) -> bytes:
     with mpl.rc_context(_RC):
         _figure(chart).savefig(buffer, format=kind, dpi=_DPI if kind == "svg" else _PNG_DPI, metadata=metadata)
     return buffer.getvalue()
+
+
+def _with_titles(svg: str, chart: RooflineChart) -> str:
+    """Say at each mark which case it is: the panels name marks by their place in the chart."""
+    marks = {f"point-{place}": case for place, case in enumerate(chart.points)}
+    marks |= {f"row-{place}": case for place, case in enumerate(chart.rows)}
+    return _MARK.sub(lambda found: f"{found[0]}<title>{html.escape(printable(marks[found[1]].title))}</title>", svg)
 
 
 def _figure(chart: RooflineChart) -> "Figure":

@@ -37,8 +37,8 @@ def draw_roofline(axes: "Axes", chart: RooflineChart, shapes: dict[str, str]) ->
     _set_axes(axes, chart)
     segments = _draw_roofs(canvas, chart)
     boxes = [box_around(canvas.case_place(case), MARK, MARK) for case in chart.points]
-    for case in chart.points:
-        boxes += _draw_case(canvas, case, shapes[case.family])
+    for place, case in enumerate(chart.points):
+        boxes += _draw_case(canvas, case, shapes[case.family], f"point-{place}")
         segments += _draw_headroom(canvas, case)
     boxes += draw_ridges(canvas, chart)
     boxes += draw_memory_labels(canvas, chart, boxes)
@@ -109,7 +109,7 @@ def _draw_headroom(canvas: Canvas, case: ChartCase) -> list[Segment]:
     return [(start, end)]
 
 
-def _draw_case(canvas: Canvas, case: ChartCase, shape: str) -> list[Box]:
+def _draw_case(canvas: Canvas, case: ChartCase, shape: str, mark_id: str) -> list[Box]:
     """Draw a case, its interval and its move from the baseline; return the room that the move takes."""
     axes, color = canvas.axes, case_color(case.verdict)
     x, y = case.intensity_flop_per_byte or 0.0, case.rate_per_s or 0.0
@@ -118,7 +118,7 @@ def _draw_case(canvas: Canvas, case: ChartCase, shape: str) -> list[Box]:
         axes.plot((x, x), (case.amount / case.high_s, case.amount / case.low_s), color=color, linewidth=1.4, zorder=5)
     axes.plot(
         [x], [y], marker=shape, markersize=8, color=color, markeredgecolor=PAPER, markeredgewidth=0.8,
-        zorder=7 if case.is_moved else 6, linestyle="none",
+        zorder=7 if case.is_moved else 6, linestyle="none", gid=mark_id,
     )  # fmt: skip
     before = case.baseline_rate_per_s
     if before is None or not case.is_moved:

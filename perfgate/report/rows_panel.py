@@ -77,7 +77,7 @@ def _draw_row(axes: "Axes", row: int, case: ChartCase, shape: str) -> None:
             axes.plot(ends, (row, row), color=color, linewidth=3.2, zorder=4)
         axes.plot(
             [share], [row], marker=shape, markersize=8, color=color, markeredgecolor=PAPER, markeredgewidth=0.8,
-            linestyle="none", zorder=6, clip_on=False,
+            linestyle="none", zorder=6, clip_on=False, gid=f"row-{row}",
         )  # fmt: skip
         _draw_move(axes, row, case, share, shape)
     weight = "bold" if case.is_moved else "normal"
