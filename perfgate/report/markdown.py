@@ -5,15 +5,14 @@ Sections stand in reading order. Where the text is too long they are left out in
 """
 
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from perfgate.core.report import Report
 from perfgate.core.verdict import CaseVerdict, CheckVerdict
 from perfgate.report import blocks, sentences
-from perfgate.report.escape import printable
 from perfgate.report.quadrant import render_quadrant
+from perfgate.report.reproduction import reproduction_command
 from perfgate.report.rows import QUIET_VERDICTS, Row, ordered_rows
 
 # GitHub refuses comments of more than 65,536 characters; the rest is for what the caller adds.
@@ -90,7 +89,7 @@ def _sections(report: Report, rows: Sequence[Row], notices: Sequence[str], run_u
     yield _Section(
         name="policy", text=blocks.folded("Policy", blocks.pairs("setting", sentences.policy_lines(report.policy)))
     )
-    yield _Section(name="how to reproduce", text=_reproduce(report, rows))
+    yield _Section(name="how to reproduce", text=_reproduce(report))
     yield _Section(name="footer", text=_footer(report, run_url))
 
 
@@ -247,19 +246,9 @@ def _environment(report: Report) -> str:
     return blocks.folded("Environment", f"{gpu}\n\n{environment}" if environment else gpu)
 
 
-def _reproduce(report: Report, rows: Sequence[Row]) -> str:
-    """Commands for the cases that failed, else for the whole check."""
-    words = ["perfgate", "check"]
-    if report.device_kind != "cuda":
-        words += ["--device", report.device_kind]
-    failing = [one.id for one in rows if one.result.verdict in _FAILING and len(one.id) <= blocks.LONGEST_NAME]
-    for case_id in failing[:OPEN_ROWS]:
-        words += ["--case", case_id]
-    for injection in report.injected:
-        words += ["--inject", f"{injection.pattern}={injection.requested}"]
-    command = " ".join(shlex.quote(printable(word)) for word in words)
+def _reproduce(report: Report) -> str:
     commit = f"At commit {blocks.data(report.environment.commit)}:\n\n" if report.environment.commit else ""
-    return blocks.folded("How to reproduce", f"{commit}```sh\n{command}\n```")
+    return blocks.folded("How to reproduce", f"{commit}```sh\n{reproduction_command(report)}\n```")
 
 
 def _footer(report: Report, run_url: str | None) -> str:
