@@ -1,0 +1,148 @@
+"""A report as one HTML page that needs no other file and no network: verdict first, who acts, then all the rest."""
+
+import re
+from dataclasses import replace
+
+from perfgate.core.report import Report
+from perfgate.core.run import Run
+from perfgate.errors import ExitCode
+from perfgate.report import sentences
+from perfgate.report.html_blocks import bullets, data, facts, folded, frame, section, table
+from perfgate.report.html_cases import render_cards, render_case_table
+from perfgate.report.html_session import render_session
+from perfgate.report.reproduction import reproduction_command
+from perfgate.report.roofline_chart import RooflineChart, chart_of_report
+from perfgate.report.roofline_figure import render_roofline_svg
+from perfgate.report.rows import ordered_rows
+
+# A picture of more cases is a blot, and takes seconds to draw.
+MOST_PICTURED = 60
+
+_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+
+
+def render_html(report: Report, *, run: Run | None = None) -> str:
+    """Render a report as a page; with the run that it judged also its launches.
+
+    All texts of both documents are data: they are shown as they are and change nothing on the page.
+    """
+    rows = ordered_rows(report.cases)
+    body = "\n".join(
+        part
+        for part in (
+            _verdict(report),
+            "<main>",
+            section("attention", "What asks for attention", render_cards(rows, run)),
+            section("cases", f"All cases: {sentences.tally(report.cases)}", render_case_table(rows, run)),
+            section("roofline", "Where each case sits", _roofline(report)),
+            section("session", "How the GPU fared", render_session(run) if run is not None else ""),
+            section("differences", "What differs from the baseline", _differences(report)),
+            section("details", "Details", _details(report, run)),
+            section("reproduce", "How to reproduce", _reproduce(report)),
+            "</main>",
+            _footer(report),
+        )
+        if part
+    )
+    return frame(f"perfgate: {sentences.headline(report)}", body)
+
+
+def picture(chart: RooflineChart) -> str:
+    """Render a chart as a figure within a page."""
+    svg = render_roofline_svg(chart)
+    inside = _METADATA.sub("", svg[svg.index("<svg") :], count=1)
+    label = data(f"{chart.title}; the table of cases says the same in words")
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{data(chart.title)}"><figure class="roofline">'
+        f"{inside.replace('<svg', f'<svg role={chr(34)}img{chr(34)} aria-label={chr(34)}{label}{chr(34)}', 1)}"
+        "</figure></div>"
+    )
+
+
+def _mood(exit_code: int) -> str:
+    """Return how serious an exit code is; the page takes its colour from it."""
+    if exit_code == ExitCode.PASSED:
+        return "calm"
+    return "bad" if exit_code in (ExitCode.REGRESSED, ExitCode.WRONG_OUTPUT) else "doubtful"
+
+
+def _verdict(report: Report) -> str:
+    badges = sentences.rehearsal(report.device_kind, report.injected)
+    marks = "".join(f' <span class="badge">{data(badge)}</span>' for badge, _ in badges)
+    warnings = "".join(f'<p class="rehearsal"><b>{data(badge)}</b> {data(text)}</p>' for badge, text in badges)
+    headline = sentences.headline(report)
+    who = " and ".join(sentences.actors(report)) or "nobody"
+    return (
+        f'<header class="verdict" data-mood="{_mood(report.exit_code)}">\n<p class="name">perfgate</p>\n'
+        f"<h1>{data(headline[:1].upper() + headline[1:])}{marks}</h1>\n"
+        f'<p class="summary">{data(report.summary)}</p>\n{warnings}'
+        f'<dl class="act"><div><dt>Who acts</dt><dd>{data(who)}</dd></div>'
+        + (f"<div><dt>Next</dt><dd>{data(report.next_step)}</dd></div>" if report.next_step else "")
+        + "</dl>\n"
+        + facts(
+            (
+                ("GPU", sentences.gpu_text(report.gpu)),
+                ("Software", sentences.software_text(report.environment)),
+                ("Measured", sentences.conditions_text(report)),
+                ("Baseline", sentences.baseline_text(report.baseline)),
+                ("Commit", _commit(report)),
+            )
+        )
+        + _doubts(report)
+        + "\n</header>"
+    )
+
+
+def _commit(report: Report) -> str:
+    commit = report.environment.commit
+    return f"{commit[:12]}{' with uncommitted changes' if report.environment.dirty else ''}" if commit else ""
+
+
+def _doubts(report: Report) -> str:
+    lines = (*(f"cause: {one.message}" for one in report.causes), *(one.sentence for one in report.caveats))
+    return f'<div class="doubts">{bullets(lines)}</div>' if lines else ""
+
+
+def _roofline(report: Report) -> str:
+    placed = [row.result for row in ordered_rows(report.cases) if row.result.candidate_s and row.result.work]
+    chart = chart_of_report(replace(report, cases=tuple(placed[:MOST_PICTURED])))
+    if not (chart.points or chart.rows):
+        return ""
+    roofs = sentences.roofs_text(report.roofs)
+    known = f'<p class="muted">Measured roofs: {data(roofs)}</p>' if roofs else ""
+    left_out = len(placed) - MOST_PICTURED
+    note = f'<p class="muted">Not drawn: {left_out} cases; the table has them.</p>' if left_out > 0 else ""
+    return "\n".join(filter(None, (known, picture(chart), note)))
+
+
+def _differences(report: Report) -> str:
+    return table(
+        "Identity and environment",
+        ("field", "in the baseline", "in this run"),
+        (
+            (sentences.field_name(one.field), one.baseline, one.candidate)
+            for one in (*report.identity_differences, *report.environment_differences)
+        ),
+    )
+
+
+def _details(report: Report, run: Run | None) -> str:
+    absent = run.absent.items() if run is not None else ()
+    parts = (
+        folded("GPU", table("GPU", ("field", "value"), sentences.known_fields(report.gpu))),
+        folded("Environment", table("Environment", ("field", "value"), sentences.known_fields(report.environment))),
+        folded("Policy", table("Policy in effect", ("setting", "value"), sentences.policy_lines(report.policy))),
+        folded("Cases that this GPU cannot run", table("Absent", ("case", "why"), absent)),
+    )
+    return "\n".join(part for part in parts if part)
+
+
+def _reproduce(report: Report) -> str:
+    commit = report.environment.commit
+    at = f'<p class="muted">At commit <code>{data(commit)}</code>:</p>' if commit else ""
+    return f'{at}<pre tabindex="0"><code>{data(reproduction_command(report))}</code></pre>'
+
+
+def _footer(report: Report) -> str:
+    origin = f"perfgate {report.perfgate_version} · {report.created_utc} · exit {report.exit_code}"
+    return f"<footer>{data(origin)}</footer>"
