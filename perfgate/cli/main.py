@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "estimate": ("perfgate.cli.estimate", "Predicted times of kernels and transfers; needs no GPU."),
     "calibrate": ("perfgate.cli.calibrate", "What this machine can detect: noise, false alarms, smallest change."),
     "doctor": ("perfgate.cli.doctor", "What of GPU, driver, compiler and permissions works here."),
+    "report": ("perfgate.cli.report", "Render a report or a run again: terminal, Markdown, HTML, JSON, JUnit, CSV."),
     "comment": ("perfgate.cli.comment", "Post or update the comment on a pull request."),
     "action": ("perfgate.cli.action", "What the GitHub Action calls."),
 }
