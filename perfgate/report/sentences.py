@@ -221,10 +221,16 @@ def _scaled_text(field: str, value: object) -> str:
             return _value_text(value)
 
 
+# Part of a policy, but no threshold: said where it is set.
+_WHAT_IS_MEASURED = ("suites", "build")
+
+
 def policy_lines(policy: Policy) -> Iterator[tuple[str, str]]:
     """Yield name and value of everything that the effective policy sets."""
     for field in fields(policy):
         value = getattr(policy, field.name)
+        if field.name in _WHAT_IS_MEASURED and not value:
+            continue
         if field.name.endswith("_s"):
             yield field.name.removesuffix("_s").replace("_", " "), f"{value:g} s"
         elif field.name == "margin_floor":

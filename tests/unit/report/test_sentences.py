@@ -143,7 +143,8 @@ def test_known_fields__are_scaled_by_the_unit_in_their_name() -> None:
 
 def test_policy_lines__tell_every_field_of_the_policy() -> None:
     acceptance = Acceptance(case="a.*", limit=0.03, reason="agreed")
-    policy = Policy(margins={"gemm.*": 0.02}, accept=(acceptance, replace(acceptance, link="l", expires="2027-01-01")))
+    both = (acceptance, replace(acceptance, link="l", expires="2027-01-01"))
+    policy = Policy(margins={"gemm.*": 0.02}, accept=both, suites=("full",), build="make")
     lines = dict(sentences.policy_lines(policy))
     assert len(lines) == len(Policy.__slots__)
     assert lines["alpha"] == "0.01"
@@ -156,7 +157,9 @@ def test_policy_lines__tell_every_field_of_the_policy() -> None:
 
 
 def test_caveat_sentence__joins_doubt_and_remedy() -> None:
-    assert invalid().caveats[0].sentence.endswith(
-        "5 of 6 launches. Check the cooling of this machine, then measure again."
+    assert (
+        invalid()
+        .caveats[0]
+        .sentence.endswith("5 of 6 launches. Check the cooling of this machine, then measure again.")
     )
     assert accepted().caveats == ()
