@@ -12,7 +12,7 @@ from perfgate.core.case import Timing
 from perfgate.core.device import LaunchSession, SampleBatch, Telemetry
 from perfgate.core.plan import CasePlan
 from perfgate.core.toolbox import Verification
-from perfgate.errors import DeviceError, WrongOutputError
+from perfgate.errors import ConfigurationError, DeviceError, WrongOutputError
 from perfgate.measure.loop import FIXED_EXECUTIONS, CaseLoop, MeasuredCase, Settings
 from tests.factories import PLAN
 
@@ -247,7 +247,15 @@ def test_measure__a_rehearsed_change_runs_more_than_it_reports(change: float, se
     assert samples >= 3
 
 
-@pytest.mark.parametrize("timing", sorted(FIXED_EXECUTIONS))
+def test_measure__a_program_is_one_block_that_cannot_be_slowed_down() -> None:
+    device = FakeDevice(interval=lambda batch, executions: executions * 1e-5)
+    measured = measure(device, None, timing=Timing.PROGRAM)
+    assert (len(measured.launch.valid_blocks), measured.plan.executions_per_sample) == (1, 1)
+    with pytest.raises(ConfigurationError, match="cannot be slowed down"):
+        measure(device, None, timing=Timing.PROGRAM, change=0.03)
+
+
+@pytest.mark.parametrize("timing", sorted(set(FIXED_EXECUTIONS) - {Timing.PROGRAM}))
 @pytest.mark.parametrize("change", [0.0, 0.03, -0.02, 9.0, -0.5, 0.001])
 def test_measure__every_timing_bears_every_change_within_the_queue(timing: Timing, change: float) -> None:
     device = FakeDevice(interval=lambda batch, executions: executions * 1e-5)
