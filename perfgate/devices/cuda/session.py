@@ -1,9 +1,11 @@
 """One launch on a CUDA device: the LaunchSession of core.device, in a fresh process."""
 
 import contextlib
+import functools
 import hashlib
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +15,40 @@ from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Verification, Workload
 from perfgate.devices.cuda.compiler import CodeCache, found_compiler
 from perfgate.devices.cuda.driver import device_uuid, driver, found_device, libcuda, primary_context
+from perfgate.devices.cuda.graph import Graph
 from perfgate.devices.cuda.identity import identified_gpu
 from perfgate.devices.cuda.memory import Arena
 from perfgate.devices.cuda.ncu import MARK
 from perfgate.devices.cuda.nvml import Nvml, closing_nvml
-from perfgate.devices.cuda.timing import StreamTimer
+from perfgate.devices.cuda.timing import QUEUE_LIMIT, StreamTimer
 from perfgate.devices.cuda.toolbox import CudaToolbox
+from perfgate.devices.cuda.watch import LeakWatch, refuse_misuse
 from perfgate.errors import ConfigurationError, DeviceError
 
 _NON_BLOCKING = 1
 # Beside the declared footprint a case has small buffers of its own: partial sums, verification vectors.
 _SPARE_BYTES = 64 * 2**20
+# A graph of fewer executions spends a notable part of its time on being launched.
+_GRAPH_EXECUTIONS = 64
+# By how much fewer executions are queued, after a batch that filled the queue.
+_FEWER = 8
+
+
+def rotation(executions: Sequence[Callable[[], None]]) -> tuple[Callable[[], None], ...]:
+    """Return whole rotations over the buffer sets, enough for a graph."""
+    return tuple(executions) * max(1, -(-_GRAPH_EXECUTIONS // len(executions)))
+
+
+def _run_all(commands: Sequence[Callable[[], None]]) -> None:
+    for command in commands:
+        command()
+
+
+def _empty_caches() -> None:
+    """Have frameworks give back the memory that they keep for themselves: the next case needs it."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
 
 
 def architecture(compute_capability: str) -> str:
@@ -33,27 +58,57 @@ def architecture(compute_capability: str) -> str:
 
 
 class CudaOpenCase:
-    """A prepared case."""
+    """A prepared case.
 
-    def __init__(self, case: Case, workload: Workload, timer: StreamTimer, stream: Any) -> None:
+    Args:
+        case: what it is.
+        workload: its executions.
+        timer: of the stream.
+        stream: that it is timed on.
+        graph: a rotation of its executions, for a case whose replays are timed.
+    """
+
+    def __init__(
+        self, case: Case, workload: Workload, timer: StreamTimer, stream: Any, graph: Graph | None = None
+    ) -> None:
         self._case = case
         self._workload = workload
         self._timer = timer
         self._stream = stream
+        self._commands = workload.executions if graph is None else (graph.replay,)
         self._turn = 0
+        self._queue_limit = QUEUE_LIMIT
+        self._leaks = LeakWatch(case.id) if workload.is_foreign else None
+        self._per_command = 1 if graph is None else len(rotation(workload.executions))
 
     @property
     def sets(self) -> int:
-        """Buffer sets that executions rotate over."""
-        return len(self._workload.executions)
+        """Executions that are repeated together: buffer sets, or the nodes of a graph."""
+        return self._per_command * len(self._commands)
 
     def time_batch(self, *, executions: int, samples: int) -> SampleBatch:
         """See core.device.OpenCase."""
+        count = max(1, executions // self._per_command)
         with _driver_errors(self._case.id):
-            batch = self._timer.time_batch(
-                self._case.timing, self._workload.executions, self._turn, count=executions, samples=samples
-            )
-        self._turn = (self._turn + executions * samples) % self.sets
+            batch = self._batch(count, samples)
+            # An execution of somebody's may be many commands: then fewer of them fill the queue.
+            while batch.spin_timed_out and self._workload.is_foreign and self._queue_limit > 1:
+                self._queue_limit = max(1, self._queue_limit // _FEWER)
+                batch = self._batch(count, samples)
+            if self._leaks is not None:
+                self._leaks.look(executions * samples)
+        return batch
+
+    def _batch(self, count: int, samples: int) -> SampleBatch:
+        batch = self._timer.time_batch(
+            self._case.timing,
+            self._commands,
+            self._turn,
+            count=count,
+            samples=samples,
+            queue_limit=self._queue_limit,
+        )
+        self._turn = (self._turn + count * samples) % len(self._commands)
         return batch
 
     def poison(self) -> None:
@@ -71,6 +126,9 @@ class CudaOpenCase:
     def verify(self) -> Verification:
         """See core.device.OpenCase."""
         with _driver_errors(self._case.id):
+            if self._leaks is not None:
+                self._leaks.refuse_leak()
+            self._stream.synchronize()
             return self._workload.verify()
 
 
@@ -101,15 +159,29 @@ class CudaSession:
             self._arena.reset(case.work.footprint_bytes + _SPARE_BYTES)
             self._toolbox.begin()
             workload = case.prepare(self._toolbox)
-            self._refuse_constant_data(case, len(workload.executions))
-        # The first source is the one that is timed; what fills and checks its buffers does not count.
-        code = self._toolbox.code_sha256(case.sources[0]) if case.sources else ()
-        self._code[case_id] = hashlib.sha256("".join(code).encode()).hexdigest() if code else None
+        graph: Graph | None = None
         try:
-            yield CudaOpenCase(case, workload, self._timer, self._stream)
+            with _driver_errors(case_id):
+                self._refuse_constant_data(case, len(workload.executions))
+                if workload.is_foreign:
+                    refuse_misuse(case_id, workload, self._toolbox, self._timer)
+                if case.timing is Timing.REPLAY:
+                    graph = Graph(self._toolbox.stream, functools.partial(_run_all, rotation(workload.executions)))
+                self._note_code(case)
+            yield CudaOpenCase(case, workload, self._timer, self._stream, graph)
         finally:
             with contextlib.suppress(driver().Error):
                 self._stream.synchronize()
+            if graph is not None:
+                graph.close()
+            with _driver_errors(case_id):
+                workload.close()
+            _empty_caches()
+
+    def _note_code(self, case: Case) -> None:
+        # The first source is the one that is timed; what fills and checks its buffers does not count.
+        code = self._toolbox.code_sha256(case.sources[0]) if case.sources else ()
+        self._code[case.id] = hashlib.sha256("".join(code).encode()).hexdigest() if code else None
 
     def _refuse_constant_data(self, case: Case, sets: int) -> None:
         """Refuse a case whose inputs were left constant.
