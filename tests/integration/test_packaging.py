@@ -65,9 +65,9 @@ def tracked(*folders: str) -> set[str]:
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> Path:
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh environment that sees the packages of this one, but no perfgate."""
-    folder = tmp_path / "environment"
+    folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
     # A line of a .pth file adds a folder, but does not follow the .pth files in it: no editable install of this one.
     lines = "\n".join({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
