@@ -35,7 +35,7 @@ class Tree:
     share: float
     is_good: bool
     leaves: Mapping[str, Leaf] = field(default_factory=dict)
-    branches: tuple["Tree", ...] = ()
+    branches: "tuple[Tree, ...]" = ()
     note: str | None = None
     anything: Mapping[str, object] = field(default_factory=dict)
 
