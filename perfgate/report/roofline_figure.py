@@ -7,6 +7,7 @@ through its objects alone, never through pyplot's global state.
 import html
 import io
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfgate.core.roofs import RoofKind
@@ -62,8 +63,20 @@ def _saved(chart: RooflineChart, kind: str) -> bytes:
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": "perfgate"} if kind == "svg" else {"Software": None}
     with mpl.rc_context(_RC):
-        _figure(chart).savefig(buffer, format=kind, dpi=_DPI if kind == "svg" else _PNG_DPI, metadata=metadata)
+        _figure(_printable(chart)).savefig(
+            buffer, format=kind, dpi=_DPI if kind == "svg" else _PNG_DPI, metadata=metadata
+        )
     return buffer.getvalue()
+
+
+def _printable(chart: RooflineChart) -> RooflineChart:
+    """Make the texts of documents harmless: XML has no way to write control characters, and fonts no glyph."""
+    points, rows = (
+        tuple(replace(case, id=printable(case.id), family=printable(case.family)) for case in cases)
+        for cases in (chart.points, chart.rows)
+    )
+    footer = tuple(printable(line) for line in chart.footer)
+    return replace(chart, title=printable(chart.title), points=points, rows=rows, footer=footer)
 
 
 def _with_titles(svg: str, chart: RooflineChart) -> str:
