@@ -10,8 +10,8 @@ def render_policy_change_markdown(before: Policy, after: Policy) -> str:
     return blocks.table(
         ("setting", "of the base", "proposed"),
         (
-            (blocks.data(name), blocks.data(old.get(name, "")), blocks.data(value))
-            for name, value in new.items()
-            if old.get(name) != value
+            (blocks.data(name), blocks.data(old.get(name, "none")), blocks.data(new.get(name, "none")))
+            for name in dict.fromkeys((*old, *new))
+            if old.get(name) != new.get(name)
         ),
     )
