@@ -116,6 +116,7 @@ def _lost(valid: int, planned: int, reasons: str) -> Caveat:
 def _failures(case_id: str, run: Run, found: list[CaseLaunch]) -> str:
     """Name what went wrong, each reason once."""
     reasons = [launch.failures[case_id] for launch in run.launches if case_id in launch.failures]
-    reasons += [launch.failure for launch in run.launches if launch.failure and case_id not in launch.cases]
+    silent = [one for one in run.launches if case_id not in one.cases and case_id not in one.failures]
+    reasons += [launch.failure for launch in silent if launch.failure]
     reasons += [block.reason for launch in found for block in launch.blocks if not block.valid and block.reason]
     return "; ".join(dict.fromkeys(reasons)) or "no reason was recorded"
