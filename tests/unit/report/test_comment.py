@@ -55,3 +55,8 @@ def test_render_policy_change__shows_what_differs() -> None:
     assert render_policy_change_markdown(Policy(), Policy()) == ""
     text = render_policy_change_markdown(Policy(), Policy(alpha=0.05, missing_fails=False))
     assert text.splitlines()[2:] == ["| alpha | 0.01 | 0.05 |", "| missing fails | yes | no |"]
+
+
+def test_render_policy_change__shows_a_setting_that_goes() -> None:
+    text = render_policy_change_markdown(Policy(suites=("full",)), Policy())
+    assert text.splitlines()[2:] == ["| suites | full | none |"]
