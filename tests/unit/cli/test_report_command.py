@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from perfgate.cli.main import run as run_command
+from perfgate.cli.results import delivered, emptied_folder
 from perfgate.storage.documents import write_baseline, write_report, write_run
 from tests.factories import make_baseline, make_run, make_session, normal_medians
 from tests.golden.reports import regressed
@@ -112,3 +113,13 @@ def test_run_option__refuses_the_run_of_something_else(report: Path, capsys: pyt
 def test_run_option__is_for_html(report: Path, measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["report", str(report), "--run", str(measured)]) == 2
     assert "--run is for a report with --format html" in capsys.readouterr().err
+
+
+def test_results__of_a_check_have_the_page_with_its_launches(tmp_path: Path) -> None:
+    folder = emptied_folder(tmp_path / "results")
+    report = regressed()
+    assert delivered(folder, report=report, run=run_of(report), confirmation=None) == report.exit_code
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert read_page(page).faults == []
+    assert 'class="launches"' in page
+    assert list(emptied_folder(folder).iterdir()) == [folder / ".gitignore"]
