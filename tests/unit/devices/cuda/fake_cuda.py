@@ -285,7 +285,8 @@ class FakeCuda:
         self.memory.content[int(allocation)] = np.full(count, value, dtype=np.uint8)
 
     def memcpy_dtoh(self, target: np.ndarray, address: Any) -> None:
-        source = np.ascontiguousarray(self.memory.content[int(address)]).view(np.uint8).ravel()
+        begin = max(one for one in self.memory.content if one <= int(address))
+        source = np.ascontiguousarray(self.memory.content[begin]).view(np.uint8).ravel()[int(address) - begin :]
         flat = target.view(np.uint8).reshape(-1)
         flat[: source.size] = source[: flat.size]
 
