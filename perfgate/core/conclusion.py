@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from perfgate.core.caveat import Caveat
+from perfgate.core.gpu import Difference
 from perfgate.core.margin import is_supported
 from perfgate.core.policy import Acceptance, Policy
 from perfgate.core.report import CaseResult, Report
@@ -25,6 +26,14 @@ _IDENTITY_WORDS = {
     "memory_bytes": "memory size",
     "l2_bytes": "L2 size",
     "sm_count": "SM count",
+}
+# Fields of the environment that times may follow, in words: what a policy may want a new baseline for.
+_ENVIRONMENT_WORDS = {
+    "driver_version": "driver",
+    "cuda_toolkit_version": "CUDA toolkit",
+    "compiler": "compiler",
+    "vbios_version": "VBIOS",
+    "clock_policy": "clock policy",
 }
 _NAMED = 3  # ids that a sentence names before it says "and n more"
 
@@ -73,7 +82,16 @@ def _verdict(report: Report, cases: Sequence[CaseResult]) -> CheckVerdict:
         return CheckVerdict.NO_BASELINE
     if report.identity_differences:
         return CheckVerdict.NOT_COMPARABLE
+    if _refused_environment(report):
+        return CheckVerdict.NOT_COMPARABLE
     return check_verdict(cases, report.policy)
+
+
+def _refused_environment(report: Report) -> tuple[Difference, ...]:
+    """Return how the environment differs from the baseline's, where the policy wants a baseline of its own for it."""
+    if not report.policy.environment_change_fails:
+        return ()
+    return tuple(one for one in report.environment_differences if one.field in _ENVIRONMENT_WORDS)
 
 
 def check_verdict(cases: Sequence[CaseResult], policy: Policy) -> CheckVerdict:
@@ -230,6 +248,11 @@ def _summary(report: Report) -> str:
                     f"{one.field} is {one.candidate} here, {one.baseline} there" for one in report.identity_differences
                 )
                 return f"This GPU is not comparable with the baseline's: {fields}."
+            if changed := _refused_environment(report):
+                parts = ", ".join(
+                    f"{_ENVIRONMENT_WORDS[one.field]} {one.candidate} here, {one.baseline} there" for one in changed
+                )
+                return f"The environment is not the baseline's, and the policy wants it to be: {parts}."
             found = _count(family, CaseVerdict.NOT_COMPARABLE)
             return f"{_are(len(found))} not comparable with the baseline: {_reasons(found)}."
         case CheckVerdict.NO_BASELINE:
@@ -282,6 +305,8 @@ def recording_step(report: Report, options: Sequence[str] = ()) -> str:
 
 def _recording_reason(report: Report) -> str:
     changed = {one.field: one.candidate for one in report.identity_differences}
+    if not changed and (environment := _refused_environment(report)):
+        return ", ".join(f"another {_ENVIRONMENT_WORDS[one.field]}: {one.candidate}" for one in environment)
     if "name" in changed or not changed:
         reasons = (case.reason or "" for case in _count(_family(report.cases), CaseVerdict.NOT_COMPARABLE))
         moved = [reason.partition(" differs: ") for reason in reasons if not changed]

@@ -66,6 +66,8 @@ class Policy:
         margin_floor: no margin below it, whatever the calibration says.
         accept: intended slowdowns.
         suspected_fails, inconclusive_fails, missing_fails: whether these verdicts fail the check.
+        environment_change_fails: whether sessions of another driver, toolkit, compiler, VBIOS or clock policy
+            are no baseline; else the cases are judged and the difference is reported.
         gate_host_timed: judge host-timed cases too (only where calibration finds them stable).
         suites: what is measured where no ``--suite`` is given: a built-in suite by name, own ones by path.
         build: command that builds each side of ``check --against`` before it is measured; "" for none.
@@ -83,6 +85,7 @@ class Policy:
     suspected_fails: bool = True
     inconclusive_fails: bool = False
     missing_fails: bool = True
+    environment_change_fails: bool = False
     gate_host_timed: bool = False
     suites: tuple[str, ...] = ()
     build: str = ""

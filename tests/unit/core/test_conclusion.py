@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from perfgate.core.conclusion import check_verdict, concluded
+from perfgate.core.gpu import Difference
 from perfgate.core.policy import Acceptance, Policy
 from perfgate.core.report import BaselineUsed, CaseResult, Cause, Estimate, Report
 from perfgate.core.verdict import CaseVerdict, CheckVerdict, exit_code
@@ -205,3 +206,19 @@ def test_concluded__without_a_cause_the_change_is_looked_for() -> None:
 )
 def test_concluded__every_failure_has_a_next_step(verdict: CaseVerdict, text: str) -> None:
     assert text in report(result(verdict)).next_step
+
+
+def test_concluded__a_policy_may_want_a_baseline_of_the_same_environment() -> None:
+    changed = (
+        Difference(field="driver_version", baseline="580.159.04", candidate="590.10"),
+        Difference(field="python_version", baseline="3.12.3", candidate="3.13.0"),
+    )
+    lenient = report(result(V.UNCHANGED), environment_differences=changed)
+    strict = report(result(V.REGRESSED), environment_differences=changed, policy=Policy(environment_change_fails=True))
+    assert (lenient.verdict, lenient.exit_code) == (CheckVerdict.PASSED, ExitCode.PASSED)
+    assert (strict.verdict, strict.exit_code) == (CheckVerdict.NOT_COMPARABLE, ExitCode.NO_BASELINE)
+    assert "driver 590.10 here, 580.159.04 there" in strict.summary
+    assert "python" not in strict.summary
+    assert "another driver: 590.10" in strict.next_step
+    same = report(result(V.UNCHANGED), environment_differences=changed[1:], policy=strict.policy)
+    assert same.verdict is CheckVerdict.PASSED
