@@ -116,14 +116,16 @@ def command(
     except InterruptedRunError as error:
         keep_interrupted(folder / RUN_FILE, error.run)
         raise
-    if against is None and result.report.verdict in (CheckVerdict.NO_BASELINE, CheckVerdict.NOT_COMPARABLE):
-        shared = _shared_options(device=device, suite=suite, baseline=baseline)
-        result = replace(result, report=replace(result.report, next_step=recording_step(result.report, shared)))
     if as_json:
         show(render_report_json(result.report))
     else:
+        shown = result.report
+        if against is None and shown.verdict in (CheckVerdict.NO_BASELINE, CheckVerdict.NOT_COMPARABLE):
+            # As this person called it; the documents name none of their places.
+            shared = _shared_options(device=device, suite=suite, baseline=baseline)
+            shown = replace(shown, next_step=recording_step(shown, shared))
         view = current_view(no_color=no_color)
-        show(render_terminal(result.report, width=view.width, color=view.color, unicode=view.unicode, verbose=verbose))
+        show(render_terminal(shown, width=view.width, color=view.color, unicode=view.unicode, verbose=verbose))
     return delivered(folder, report=result.report, run=result.run, confirmation=result.confirmation, base=result.base)
 
 

@@ -80,7 +80,12 @@ class Gate:
             if first_run_passes and place == layout.baseline and not layout.has_baseline():
                 return self._first_run(selection, policy, proposed)
             check = Check(
-                device=self.device, selection=selection, policy=policy, listener=self.listener, wait=self.wait
+                device=self.device,
+                selection=selection,
+                policy=policy,
+                listener=self.listener,
+                wait=self.wait,
+                trusts_suites=False,
             )
             result = check.against(place)
         for sentence in proposed.sentences:

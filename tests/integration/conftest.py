@@ -1,8 +1,15 @@
-"""What tests of whole commands share: a recording of an H200, its baseline, and a way to call perfgate."""
+"""What tests of whole commands share: a recording of an H200, its baseline, and a way to call perfgate.
 
+After every test all that it produced is searched for what no document, log or comment may tell.
+"""
+
+import getpass
+import gzip
+import re
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +35,42 @@ class Ending:
 
 Command = Callable[..., Ending]
 
+# A UUID as NVML writes it; what stands for one in a message is "GPU-<uuid>" or "GPU-withheld".
+_UUID = re.compile(r"(GPU|MIG)-[0-9a-f]{8}-[0-9a-f]{4}", re.IGNORECASE)
+# Clones, installations, and what the action's steps hand to each other.
+_SURROUNDINGS = {".git", "site-packages", "temp"}
+_REPOSITORY = str(Path(__file__).resolve().parents[2])
+
+
+def private_words(text: str, *places: str) -> list[str]:
+    """Return the names of host and user, the UUIDs and the given places that a text holds."""
+    # Short names, such as root, are words of their own.
+    names = [name for name in (socket.gethostname(), getpass.getuser()) if len(name) > 5]
+    found = [word for word in (*names, str(Path.home()) + "/", *places) if word in text]
+    return found + [match[0] for match in _UUID.finditer(text)]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_private(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    """Search the documents and comments that a test left."""
+    world = request.getfixturevalue("world") if "world" in request.fixturenames else None
+    yield
+    for path in sorted(tmp_path.rglob("*")):
+        if path.is_symlink() or not path.is_file() or _SURROUNDINGS & set(path.parts):
+            continue
+        if not ({"perfgate-results", "baselines"} & set(path.parts) or path.suffix in (".json", ".gz")):
+            continue
+        data = path.read_bytes()
+        if data.startswith(b"\x1f\x8b"):
+            try:
+                data = gzip.decompress(data)
+            except (EOFError, OSError):
+                continue
+        found = private_words(data.decode(errors="replace"), str(tmp_path), _REPOSITORY)
+        assert not found, f"{path} holds {found}"
+    for body in world.github.bodies() if world is not None else ():
+        assert not private_words(body, str(tmp_path), _REPOSITORY), body
+
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -46,6 +89,8 @@ def perfgate(workplace: Path, capsys: pytest.CaptureFixture[str]) -> Command:
         capsys.readouterr()
         code = run_command([str(one) for one in arguments])
         shown = capsys.readouterr()
+        told = private_words(shown.out + shown.err)
+        assert not told, f"the log holds {told}: {shown}"
         return Ending(code=code, out=shown.out, err=shown.err)
 
     return call
