@@ -29,7 +29,7 @@ class TerminalProgress:
                 BarColumn(bar_width=24),
                 TextColumn("{task.fields[launch]}"),
                 TimeElapsedColumn(),
-                TextColumn("[dim]{task.fields[step]}"),
+                TextColumn("{task.fields[step]}", style="dim", markup=False),  # ids hold brackets
                 console=Console(stderr=True),
                 transient=True,
             )
