@@ -151,6 +151,15 @@ class CudaSession:
         """How each case is timed."""
         return {case_id: case.timing for case_id, case in self._cases.items()}
 
+    def add_case(self, case: Case) -> None:
+        """Take in a case that no suite holds, e.g. one that a test makes."""
+        self._cases[case.id] = case
+
+    @property
+    def toolbox(self) -> CudaToolbox:
+        """What cases are prepared with, and their stream."""
+        return self._toolbox
+
     @contextlib.contextmanager
     def open_case(self, case_id: str) -> Iterator[CudaOpenCase]:
         """See core.device.LaunchSession."""
