@@ -6,6 +6,7 @@ published schemas are out of step.
 """
 
 import dataclasses
+import inspect
 import json
 import re
 import types
@@ -176,9 +177,10 @@ def _described(kind: type) -> dict[str, str]:
     """Read the ``Attributes:`` of a docstring; ``a, b: text`` describes both."""
     found: dict[str, str] = {}
     names: list[str] = []
-    _, _, section = (kind.__doc__ or "").expandtabs().partition("Attributes:\n")
+    # Python 3.13 compiles docstrings without their indentation, older ones with it.
+    _, _, section = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
     for line in section.splitlines():
-        if match := _ATTRIBUTE.match(line.removeprefix("    ")):
+        if match := _ATTRIBUTE.match(line):
             names = [name.strip() for name in match[1].split(",")]
             found |= dict.fromkeys(names, match[2])
         elif line.strip():

@@ -115,6 +115,8 @@ def _target(path: Path) -> Path:
         raise OutputError(f"{path} cannot be written: {_reason(error)}", hint="check the path") from error
     if is_directory:
         raise OutputError(f"{path} cannot be written: it is a directory", hint="name a file")
+    if target.is_symlink():  # Python 3.13 resolves links that go round in circles to one of them
+        raise OutputError(f"{path} cannot be written: its links go round in circles", hint="remove the link")
     if not target.is_relative_to(folder):
         message = f"{path} cannot be written: it is a symbolic link to {target}, outside its folder"
         raise OutputError(message, hint="remove the link or name the file itself")
