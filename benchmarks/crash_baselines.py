@@ -73,14 +73,24 @@ class Writer:
 
     def __init__(self, recording: Path, folder: Path, number: int) -> None:
         command = [sys.executable, __file__, "--writer", str(number), "--recording", str(recording), str(folder)]
-        self._words = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as the writer lives
-        self.process = subprocess.Popen(command, stdout=self._words, text=True)
+        # Read by its name, not by this descriptor: the writer shares its position.
+        self._words = folder / f".{number}.words"
+        with self._words.open("w") as words:
+            self.process = subprocess.Popen(command, stdout=words, text=True)
 
     def stored(self) -> dict[str, str]:
         """Return the time of the newest session of each chip that was named; a half-written line is none."""
-        self._words.seek(0)
-        lines = [line.split() for line in self._words.read().splitlines(keepends=True) if line.endswith("\n")]
+        text = self._words.read_text(encoding="utf-8")
+        lines = [line.split() for line in text.splitlines(keepends=True) if line.endswith("\n")]
         return {chip: moment for word, chip, moment in lines if word == _STORED}
+
+    def kill(self) -> dict[str, str]:
+        """End the process and return what it had said."""
+        self.process.kill()
+        self.process.wait()
+        said = self.stored()
+        self._words.unlink()
+        return said
 
 
 def crash(recording: Path, folder: Path, kills: int, seed: int) -> Counter[str]:
@@ -103,22 +113,20 @@ def crash(recording: Path, folder: Path, kills: int, seed: int) -> Counter[str]:
             if not victim.stored() and victim.process.poll() is None and chance.random() < 0.9:
                 continue  # still starting; now and then one dies that early too
             assert victim.process.poll() is None, "a writer ended by itself"
-            victim.process.kill()
-            victim.process.wait()
+            said = victim.kill()
             counts["kills"] += 1
-            counts["stored"] += len(victim.stored())
+            counts["stored"] += len(said)
             counts["partial files left"] += sum(path.suffix == ".part" for path in folder.iterdir())
-            promised |= victim.stored()
-            # What the living have said is promised too; it was said before the file is read.
-            said = promised | {chip: moment for one in writers for chip, moment in one.stored().items()}
-            counts["checked"] += _check(folder, said)
+            promised |= said
             # The same place modulo WRITERS, hence the same chips.
             generations[place] += WRITERS
             writers[place] = Writer(recording, folder, generations[place])
+            # What the living have said is promised too; it was said before the file is read.
+            living = {chip: moment for one in writers for chip, moment in one.stored().items()}
+            counts["checked"] += _check(folder, promised | living)
     finally:
         for writer in writers:
-            writer.process.kill()
-            writer.process.wait()
+            promised |= writer.kill()
     _check(folder, promised)
     return counts
 

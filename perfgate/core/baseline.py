@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from perfgate.core.case import Timing, Unit, Work
 from perfgate.core.gpu import Environment, Gpu
 from perfgate.core.plan import CasePlan
+from perfgate.core.run import are_times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class SessionCase:
     def __post_init__(self) -> None:
         for name in ("launch_medians_s", "launch_cycles"):
             values = getattr(self, name)
-            if values is not None and not (values and all(math.isfinite(value) and value > 0 for value in values)):
+            if values is not None and not (values and are_times(values)):
                 message = f"{name} must be finite and positive, one a launch"
                 raise ValueError(message)
 

@@ -1,13 +1,20 @@
 """A run: what one session measured. Blocks, launches, cases, and what surrounded them."""
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from perfgate.core.case import Timing, Unit, Work
 from perfgate.core.gpu import Environment, Gpu
 from perfgate.core.plan import CasePlan
 from perfgate.shims import StrEnum
+
+# Squares of what lies between do not overflow; the universe is 4e17 s old.
+_LEAST, _MOST = 1e-18, 1e18
+
+
+def are_times(values: Iterable[float]) -> bool:
+    """Tell whether values can be times in seconds, or SM cycles: finite, positive, and within all reason."""
+    return all(_LEAST <= value <= _MOST for value in values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +40,7 @@ class Block:
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        if not all(math.isfinite(time) and time > 0 for time in self.times_s):
+        if not are_times(self.times_s):
             message = "a block's times must be finite and positive"
             raise ValueError(message)
         if self.valid and not self.times_s:

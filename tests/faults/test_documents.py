@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -24,8 +25,19 @@ from tests.factories import make_baseline, make_run, make_session
 from tests.golden.reports import no_baseline, regressed
 
 WRITER = Path(__file__).with_name("document_writer.py")
-FUZZER = Path(__file__).resolve().parents[2] / "benchmarks" / "fuzz_documents.py"
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+FUZZER, CRASHER = BENCHMARKS / "fuzz_documents.py", BENCHMARKS / "crash_baselines.py"
+RUN = Path(__file__).resolve().parents[1] / "data" / "run-1.json"
 KILLS = 30
+
+
+def loaded(script: Path) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(script.stem, script)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
 
 
 def start(verb: str, path: Path, *rest: str) -> subprocess.Popen[str]:
@@ -90,7 +102,10 @@ def test_read_run__sees_one_whole_document_or_the_other_while_it_is_replaced(tmp
     try:
         assert writer.stdout is not None
         writer.stdout.readline()
-        sizes = {len(read_run(path).launches) for _ in range(60)}
+        sizes: set[int] = set()
+        deadline_s = time.monotonic() + 30
+        while len(sizes) < 3 and time.monotonic() < deadline_s:
+            sizes.add(len(read_run(path).launches))
     finally:
         writer.kill()
         writer.communicate()
@@ -99,11 +114,7 @@ def test_read_run__sees_one_whole_document_or_the_other_while_it_is_replaced(tmp
 
 
 def test_readers__raise_nothing_but_document_errors_for_damaged_documents(tmp_path: Path) -> None:
-    specification = importlib.util.spec_from_file_location("fuzz_documents", FUZZER)
-    assert specification is not None
-    assert specification.loader is not None
-    fuzzer = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(fuzzer)
+    fuzzer = loaded(FUZZER)
     seeds = [
         render_run_json(make_run({"launch.gap": [1e-6], "bandwidth.copy[bytes=4GiB]": [2e-3]})).encode(),
         render_baseline_json(make_baseline(make_session({"launch.gap": 1e-6}), make_session({}))).encode(),
@@ -111,10 +122,21 @@ def test_readers__raise_nothing_but_document_errors_for_damaged_documents(tmp_pa
     ]
     outcomes = fuzzer.fuzz(seeds, count=500, seed=7, folder=tmp_path)
     assert outcomes["refused"] > 300
-    assert min(outcomes["read"], outcomes["exit 0"]) > 10, "the damage is so heavy that nothing deeper than JSON is tried"
+    assert min(outcomes["read"], outcomes["exit 0"]) > 10, (
+        "the damage is so heavy that nothing deeper than JSON is tried"
+    )
 
 
 def test_read_run__names_a_file_that_vanishes(tmp_path: Path) -> None:
     (tmp_path / "run.json").symlink_to(tmp_path / "gone.json")
     with pytest.raises(DocumentError, match="does not exist"):
         read_run(tmp_path / "run.json")
+
+
+@pytest.mark.slow
+def test_updates_of_four_writers__lose_nothing_when_they_are_killed(tmp_path: Path) -> None:
+    crasher = loaded(CRASHER)
+    counts = crasher.crash(RUN, tmp_path, kills=4, seed=3)
+    assert counts["kills"] == 4
+    assert counts["stored"] > 0
+    assert read_baseline(next(tmp_path.glob("*.json"))).sessions

@@ -1,11 +1,14 @@
 """Accepting a run as a baseline session, and what speaks against a run or a baseline."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from perfgate.core.acceptance import accepted_session, baseline_of, implausible, unfitness, with_session
+from perfgate.core.acceptance import accepted_session, baseline_of, implausible, unfitness, with_rows, with_session
 from perfgate.core.baseline import Baseline, BaselineSession, Provenance, SessionCase
 from perfgate.core.case import Timing, Unit, Work
 from perfgate.core.policy import Policy
@@ -195,3 +198,87 @@ def test_session_case__refuses_what_is_no_time(bad: tuple[float, ...]) -> None:
 def test_accepted_session__reads_the_plan_from_the_blocks() -> None:
     run = make_run({COPY: [2e-3] * 2}, infos={COPY: make_case_info(plan=None)})
     assert accepted_session(run, PROVENANCE).cases[COPY].plan == PLAN
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 9))
+def test_with_session__twice_is_as_once(days: list[int], day: int) -> None:
+    def session(number: int) -> BaselineSession:
+        return make_session({COPY: 2e-3 + number * 1e-6}, recorded_utc=f"2026-11-{number:02}T00:00:00Z")
+
+    baseline = make_baseline(session(days[0]))
+    for number in days:
+        baseline = with_session(baseline, session(number))
+    once = with_session(baseline, session(day))
+    assert with_session(once, session(day)) == once
+    assert [one.provenance.recorded_utc for one in once.sessions] == sorted(
+        f"2026-11-{number:02}T00:00:00Z" for number in {*days, day}
+    )
+    rows = make_session({COPY: 3e-3}, recorded_utc="2026-11-10T00:00:00Z")
+    assert with_rows(with_rows(once, rows), rows) == with_rows(once, rows)
+
+
+def test_with_rows__refreshes_the_newest_session_of_this_chip() -> None:
+    old, new = (
+        make_session({COPY: 2e-3, "launch.gap": 1e-6}, recorded_utc=f"2026-11-0{day}T00:00:00Z") for day in "12"
+    )
+    other = replace(make_session({COPY: 2e-3}, recorded_utc="2026-11-03T00:00:00Z"), chip="other")
+    fresh = make_session({COPY: 3e-3}, recorded_utc="2026-11-04T00:00:00Z", suite_sha256="d" * 64)
+    changed = with_rows(make_baseline(old, new, other), fresh)
+    assert (changed.sessions[0], changed.sessions[2]) == (old, other)
+    session = changed.sessions[1]
+    assert (session.cases[COPY], session.cases["launch.gap"]) == (fresh.cases[COPY], new.cases["launch.gap"])
+    assert (session.refreshed, session.suite_sha256) == ({COPY: fresh.provenance}, None)
+    unknown = replace(fresh, chip=None)
+    assert with_rows(make_baseline(old, new), unknown).sessions[-1] == unknown
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"method": 2}, "method"),
+        ({"power_limit_w": 500.0}, "power_limit_w"),
+        ({"environment": replace(ENVIRONMENT, compiler="nvcc 14")}, "compiler"),
+        ({"environment": replace(ENVIRONMENT, clock_policy="locked")}, "clock_policy"),
+    ],
+)
+def test_with_rows__refuses_rows_of_other_conditions(changes: dict[str, Any], name: str) -> None:
+    fresh = make_session({COPY: 3e-3}, recorded_utc="2026-11-30T00:00:00Z", **changes)
+    with pytest.raises(BaselineError, match=f"other conditions: {name} differs"):
+        with_rows(make_baseline(make_session({COPY: 2e-3})), fresh)
+
+
+def test_implausible__knows_a_copy_before_it_is_rounded() -> None:
+    digits = make_session({COPY: 2e-3}), make_session({COPY: 2e-3}, recorded_utc="2026-11-30T00:00:00Z")
+    cases = ((0.00203412, 0.00203517), (0.002034118, 0.002035173))
+    sessions = (
+        replace(one, cases={COPY: replace(one.cases[COPY], launch_medians_s=medians)})
+        for one, medians in zip(digits, cases, strict=True)
+    )
+    assert [one.code for one in implausible(make_baseline(*sessions))] == ["copied-session"]
+
+
+@pytest.mark.parametrize(
+    ("events", "is_throttled"),
+    [({"hw_thermal": 0.1}, True), ({"hw_power_brake": 0.1}, True), ({"sw_power_cap": 9.0}, False), ({}, False)],
+)
+def test_unfitness__is_throttled_by_heat_and_supply_not_by_the_power_cap(
+    events: dict[str, float], is_throttled: bool
+) -> None:
+    run = make_run({COPY: [2e-3] * 12})
+    launches = (
+        replace(launch, cases={COPY: replace(launch.cases[COPY], clock_events_s=events)}) for launch in run.launches
+    )
+    codes = [doubt.code for doubt in unfitness(replace(run, launches=tuple(launches)), Policy())]
+    assert codes == (["throttled"] if is_throttled else [])
+
+
+def test_implausible__takes_a_clock_of_nothing_for_what_it_is() -> None:
+    case = make_session_case(2e-3, launch_cycles=(4e6,) * 12, sm_clock_hz=0.0)
+    assert codes(make_baseline(session(case))) == ["cycles-contradict"]
+
+
+@pytest.mark.parametrize("times_s", [(1e-320,), (1e-3, 1e308), (math.nan,), (0.0,)])
+def test_session_case__refuses_times_out_of_all_reason(times_s: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="finite and positive"):
+        make_session_case(launch_medians_s=times_s)

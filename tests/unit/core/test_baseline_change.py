@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfgate.core.baseline import Baseline, BaselineSession, CalibratedMargin
-from perfgate.core.baseline_change import baseline_difference, merged, pruned
+from perfgate.core.baseline import Baseline, BaselineSession, CalibratedMargin, Provenance
+from perfgate.core.baseline_change import baseline_difference, merged, pruned, session_key
 from perfgate.core.case import Unit
 from perfgate.core.plan import CasePlan
 from perfgate.errors import BaselineError
@@ -156,3 +156,59 @@ def test_baseline_difference__is_in_cycles_where_every_session_has_them() -> Non
     (change,) = baseline_difference(in_cycles(2e6), in_cycles(2.2e6)).cases
     assert (change.unit, change.relative) == (Unit.CYCLES, pytest.approx(0.1))
     assert baseline_difference(in_cycles(None), in_cycles(2e6)).cases == ()
+
+
+def origin(day: int) -> Provenance:
+    return Provenance(
+        recorded_utc=f"2026-12-{day:02}T00:00:00Z", reason="again", device_kind="cuda", perfgate_version="0.1.0"
+    )
+
+
+def refreshed(day: int, case_id: str, median_s: float) -> Baseline:
+    """The baseline of one session, of which one row was measured again on a day."""
+    base = make_session({GAP: 1e-6, "gemm.bf16": 1e-3})
+    fresh = replace(
+        base,
+        cases={**base.cases, case_id: make_session_case(median_s)},
+        refreshed={case_id: origin(day)},
+    )
+    return make_baseline(fresh)
+
+
+def test_merged__of_rows_that_both_sides_refreshed_keeps_the_later() -> None:
+    base = make_baseline(make_session({GAP: 1e-6, "gemm.bf16": 1e-3}))
+    early, late, other = refreshed(1, GAP, 2e-6), refreshed(2, GAP, 3e-6), refreshed(1, "gemm.bf16", 2e-3)
+    for ancestor in (None, base):
+        assert merged(early, late, ancestor) == merged(late, early, ancestor) == late
+        assert merged(base, early, ancestor) == merged(early, base, ancestor) == early
+    (session,) = merged(merged(early, late, base), other, base).sessions
+    assert session == merged(early, merged(other, late)).sessions[0]
+    assert session.cases[GAP].launch_medians_s[0] == 3e-6
+    assert session.cases["gemm.bf16"].launch_medians_s[0] == 2e-3
+    assert session.refreshed == {GAP: origin(2), "gemm.bf16": origin(1)}
+
+
+@settings(deadline=None)
+@given(BASELINES, st.lists(st.integers(0, 25), min_size=1, max_size=4, unique=True), st.data())
+def test_merged__lets_sessions_go_that_one_side_removed(
+    base: Baseline, numbers: list[int], data: st.DataObject
+) -> None:
+    kept = data.draw(st.lists(st.sampled_from(base.sessions), min_size=1, unique_by=str))
+    ours = replace(base, sessions=tuple(sorted(kept, key=session_key)))
+    theirs = replace(base, sessions=merged(base, make_baseline(*map(session, numbers))).sessions)
+    joined = merged(ours, theirs, base)
+    assert joined == merged(theirs, ours, base)
+    wanted = {str(one) for one in theirs.sessions} - ({str(one) for one in base.sessions} - {str(one) for one in kept})
+    assert {str(one) for one in joined.sessions} == wanted
+
+
+def test_merged__of_sides_that_removed_each_others_sessions_is_refused() -> None:
+    base = make_baseline(session(1), session(2))
+    with pytest.raises(BaselineError, match="removed every session"):
+        merged(make_baseline(session(1)), make_baseline(session(2)), base)
+
+
+def test_merged__mixes_no_recording_with_a_gpu() -> None:
+    recorded = replace(session(2), provenance=replace(session(2).provenance, device_kind="recorded"))
+    with pytest.raises(BaselineError, match="a recorded session cannot join"):
+        merged(make_baseline(session(1)), make_baseline(recorded))

@@ -1,5 +1,7 @@
 """The right baseline for a GPU is found, the wrong one is named, and no update is lost."""
 
+import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +17,10 @@ from perfgate.storage.baselines import (
     baseline_target,
     find_baseline,
     list_baselines,
+    rewritten_baseline,
     update_baseline,
 )
-from perfgate.storage.documents import read_baseline, write_baseline, write_run
+from perfgate.storage.documents import read_baseline, render_baseline_json, write_baseline, write_run
 from perfgate.storage.files import LOCK_NAME
 from tests.factories import H200, make_baseline, make_run, make_session
 from tests.unit.storage.strategies import GPUS
@@ -205,3 +208,43 @@ def test_baselines__name_a_place_that_cannot_be_read(tmp_path: Path) -> None:
         list_baselines(place)
     with pytest.raises(DocumentError, match=r"cannot be (read|listed): .*File name too long"):
         find_baseline(place, H200)
+
+
+def test_list_baselines__reads_nothing_outside_of_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "baselines"
+    write_baseline(tmp_path / "outside.json", make_baseline())
+    write_baseline(folder / "inside.json", make_baseline())
+    (folder / "b.json").symlink_to("inside.json")
+    assert len(list_baselines(folder)) == 2
+    (folder / "c.json").symlink_to(tmp_path / "outside.json")
+    with pytest.raises(DocumentError, match=r"c\.json: is a symbolic link that leads out of its folder"):
+        list_baselines(folder)
+
+
+def test_list_baselines__does_not_wait_for_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(DocumentError, match="no regular file"):
+        list_baselines(tmp_path)
+
+
+def test_rewritten_baseline__changes_what_is_not_canonical_only(tmp_path: Path) -> None:
+    for name in ("b.json", "b.json.gz"):
+        path = tmp_path / name
+        write_baseline(path, make_baseline())
+        before = path.read_bytes()
+        assert not rewritten_baseline(path)
+        document = json.loads(render_baseline_json(read_baseline(path)))
+        path.write_text(json.dumps(document))
+        assert rewritten_baseline(path)
+        assert path.read_bytes() == before
+
+
+def test_write_baseline__orders_sessions_by_chip_and_reads_them_by_time(tmp_path: Path) -> None:
+    one, two, three = (
+        make_session({"launch.gap": 1e-6 * day}, chip=chip, recorded_utc=f"2026-11-0{day}T00:00:00Z")
+        for day, chip in ((1, "bb"), (2, "aa"), (3, "bb"))
+    )
+    write_baseline(tmp_path / "b.json", make_baseline(one, two, three))
+    stored = json.loads((tmp_path / "b.json").read_text())
+    assert [session["chip"] for session in stored["sessions"]] == ["aa", "bb", "bb"]
+    assert read_baseline(tmp_path / "b.json").sessions == (one, two, three)
