@@ -74,10 +74,8 @@ def _nothing_private(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder that is the current one; nothing of the environment decides how results are shown."""
+    """An empty folder that is the current one."""
     monkeypatch.chdir(tmp_path)
-    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "TERM", "GITHUB_ACTIONS"):
-        monkeypatch.delenv(name, raising=False)
     return tmp_path
 
 

@@ -23,12 +23,6 @@ class Stream(io.TextIOWrapper):
         return self.buffer.getvalue().decode(self.encoding)  # type: ignore[attr-defined]
 
 
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("COLUMNS", "NO_COLOR", "TERM"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.mark.parametrize(
     ("columns", "width"),
     [("", 120), ("80", 80), ("60", 60), ("59", 120), ("-80", 120), ("abc", 120), ("9999", 1000), ("9" * 5000, 120)],
