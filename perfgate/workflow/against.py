@@ -30,10 +30,10 @@ from perfgate.workflow.accepting import now_utc
 from perfgate.workflow.building import build_side
 from perfgate.workflow.cases import Selection, SideFolders, with_own_margins
 from perfgate.workflow.checking import CheckResult, compared, known_plans, selected_baseline, shown
+from perfgate.workflow.gating import with_suites
 from perfgate.workflow.listener import Listener
 from perfgate.workflow.measuring import InterruptedRunError, Session, held
 from perfgate.workflow.starting import limits, starter
-from perfgate.workflow.suites import chosen_suites, is_own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +109,10 @@ class _Contest:
             raise ConfigurationError(f"the temporary folder {tree.parent} lies in the repository", hint="set TMPDIR")
         below = asked.folder.resolve().relative_to(top)
         folder = tree / below if (tree / below).is_dir() else tree
-        policy = _policy(asked, folder, below)
-        head = _chosen(asked.selection, policy, asked.folder)
+        policy = _policy(asked, folder)
+        head = asked.selection
+        if not head.suite and not head.own_suites:
+            head = with_suites(head, policy.suites)
         build = policy.build if asked.build is None else asked.build
         for side, place in ((Side.BASE, folder), (Side.HEAD, asked.folder)):
             build_side(build, place, side)
@@ -320,27 +322,14 @@ def _pair(one: tuple[Side, Launch], other: tuple[Side, Launch]) -> tuple[Launch,
     return (one[1], other[1]) if one[0] is Side.BASE else (other[1], one[1])
 
 
-def _policy(asked: AgainstBase, folder: Path, below: Path) -> Policy:
+def _policy(asked: AgainstBase, folder: Path) -> Policy:
     """The base's policy where it has one: a change must not loosen its own gate; else that of the change."""
     named = asked.policy
     if named is None:
         return read_policy(None, folder if has_policy(folder) else asked.folder)
     if not named.is_absolute() and (folder / named).is_file():
         return read_policy(folder / named, folder)
-    del below
     return read_policy(named if named.is_absolute() else asked.folder / named, asked.folder)
-
-
-def _chosen(selection: Selection, policy: Policy, folder: Path) -> Selection:
-    """The selection, of the policy's suites where none was asked for."""
-    if selection.suite or selection.own_suites:
-        return selection
-    built_in, own = chosen_suites(tuple(_placed(name, folder) for name in policy.suites))
-    return replace(selection, suite=built_in, own_suites=own)
-
-
-def _placed(name: str, folder: Path) -> str:
-    return str(folder / name) if is_own(name) else name
 
 
 def _mapped(suites: tuple[str, ...], top: Path, tree: Path) -> tuple[tuple[str, ...], tuple[Caveat, ...]]:

@@ -30,7 +30,9 @@ _NON_BLOCKING = 1
 _SPARE_BYTES = 64 * 2**20
 # A graph of fewer executions spends a notable part of its time on being launched.
 _GRAPH_EXECUTIONS = 64
-# By how much fewer executions are queued, after a batch that filled the queue.
+# Somebody's execution, or a replay, is several commands: fewer of them fill the queue, and how many is not known.
+_FIRST_LIMIT = QUEUE_LIMIT // 8
+# By how much fewer are queued after a batch that filled it all the same.
 _FEWER = 8
 
 
@@ -77,7 +79,8 @@ class CudaOpenCase:
         self._stream = stream
         self._commands = workload.executions if graph is None else (graph.replay,)
         self._turn = 0
-        self._queue_limit = QUEUE_LIMIT
+        self._is_several_commands = workload.is_foreign or graph is not None
+        self._queue_limit = _FIRST_LIMIT if self._is_several_commands else QUEUE_LIMIT
         self._leaks = LeakWatch(case.id) if workload.is_foreign else None
         self._per_command = 1 if graph is None else len(rotation(workload.executions))
 
@@ -91,8 +94,7 @@ class CudaOpenCase:
         count = max(1, executions // self._per_command)
         with _driver_errors(self._case.id):
             batch = self._batch(count, samples)
-            # An execution of somebody's may be many commands: then fewer of them fill the queue.
-            while batch.spin_timed_out and self._workload.is_foreign and self._queue_limit > 1:
+            while batch.spin_timed_out and self._is_several_commands and self._queue_limit > 1:
                 self._queue_limit = max(1, self._queue_limit // _FEWER)
                 batch = self._batch(count, samples)
             if self._leaks is not None:
