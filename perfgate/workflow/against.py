@@ -158,20 +158,16 @@ class _Contest:
             only_base=only_base,
             is_redefined=self._is_redefined,
             wrong_output=tuple(dict.fromkeys((*wrong, *sides.wrong_output))),
-            base_name=self._base_name,
+            base_name=self._base_name(is_measured=bool(differing)),
         )
         report = judged_against(sides, self.policy, now_utc())
         head, base = (sides.head, sides.base) if differing else (None, None)
         return CheckResult(report=self._told(report, sides), run=head, base=base)
 
-    @property
-    def _base_name(self) -> str:
+    def _base_name(self, *, is_measured: bool) -> str:
         short, asked = self.commit[:12], self.asked.revision
-        return (
-            f"base {short}, measured in turn"
-            if self.commit.startswith(asked)
-            else f"base {asked} ({short}), measured in turn"
-        )
+        name = f"base {short}" if self.commit.startswith(asked) else f"base {asked} ({short})"
+        return f"{name}, measured in turn" if is_measured else name
 
     def _described(self, selection: Selection) -> Mapping[str, CaseInfo]:
         """The cases of a side; none where it has no suite at all."""
@@ -286,6 +282,9 @@ class _Contest:
         stored = self._stored_verdict(sides.head) if sides.pairs else None
         notices = (*self.notices, *((stored,) if stored is not None else ()))
         report = replace(shown(report, sides.head), caveats=(*report.caveats, *notices))
+        if report.verdict is CheckVerdict.PASSED and not sides.pairs:
+            summary = "The change and its base run the same code in every case: nothing was measured."
+            report = replace(report, summary=summary)
         if report.verdict in (CheckVerdict.NO_BASELINE, CheckVerdict.NOT_COMPARABLE):
             report = replace(
                 report, next_step="The base has nothing to compare these cases with; the next change will."
@@ -312,7 +311,7 @@ class _Contest:
         told = f": {', '.join(slower)}" if slower else ""
         return Caveat(
             code="stored-baseline",
-            message=f"against the stored baseline {found.path.name} the change would be {report.verdict}{told}",
+            message=f"against the stored baseline {found.path.name}: {report.verdict}{told}",
             remedy="the comparison with the base decides",
         )
 

@@ -123,6 +123,7 @@ def test_against__measures_nothing_where_nothing_differs_unless_a_control_is_ask
     assert verdicts() == {"own.tool": CaseVerdict.UNCHANGED}
     assert not (RESULTS / "base.json").exists()
     assert "not measured" in (stored().cases[0].reason or "")
+    assert "nothing was measured" in ending.out
     ending = against("--control", launches=6)
     assert ending.code == 0, ending.out + ending.err
     assert verdicts() == {"own.tool": CaseVerdict.UNCHANGED}
@@ -152,7 +153,7 @@ def test_against__tells_what_the_stored_baseline_says_and_decides_by_the_base(
     ending = against("--control", "--baseline", "b")
     assert ending.code == 0, ending.out + ending.err
     notice = next(caveat for caveat in stored().caveats if caveat.code == "stored-baseline")
-    assert "would be regressed: own.tool +5" in notice.message
+    assert "regressed: own.tool +5" in notice.message
 
 
 def test_against__a_base_without_the_suite_has_nothing_to_compare(against: Any, project: Path) -> None:
