@@ -1,6 +1,7 @@
 """The main job: measure, look at stages, confirm a regression, judge. And judging alone."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +12,7 @@ from perfgate.core.baseline import Baseline
 from perfgate.core.device import Device, DeviceKind
 from perfgate.core.gate import is_decided, judge, needs_confirmation
 from perfgate.core.gpu import Gpu
+from perfgate.core.multiplicity import impossible, stage_levels
 from perfgate.core.plan import METHOD, CasePlan
 from perfgate.core.policy import Policy, halved_stages
 from perfgate.core.report import Report
@@ -84,6 +86,7 @@ class Check:
         policy = self.policy
         if self.trusts_suites:
             policy = with_own_margins(policy, self.selection, self.device.gpu)
+        _refuse_hopeless(baseline, policy)
         began_s = time.monotonic()
         with held(self.device, self.selection, wait=self.wait) as clock_hz, listening() as interruption:
             check = replace(self, policy=policy)
@@ -171,6 +174,20 @@ def shown(report: Report, run: Run) -> Report:
         sm_clock_hz=median_or_none(clocks),
         temperature_c=max((case.temperature_c for case in cases if case.temperature_c is not None), default=None),
     )
+
+
+def _refuse_hopeless(baseline: Baseline, policy: Policy) -> None:
+    """Find out before anything is measured when not even one case alone could be proven slower.
+
+    Raises:
+        ConfigurationError: so many launches prove nothing; says how many would.
+    """
+    found: Counter[str] = Counter()
+    for session in baseline.sessions:
+        found.update({case_id: len(case.launch_medians_s) for case_id, case in session.cases.items()})
+    most = max(found.values(), default=0)
+    if most and not any(stage_levels(policy.alpha, policy.stages, family=1, baseline_launches=most)):
+        raise impossible(policy.alpha, family=1, candidate_launches=policy.stages[-1], baseline_launches=most)
 
 
 def _heed(interruption: Interruption, run: Run) -> None:

@@ -227,6 +227,15 @@ def test_check__takes_the_plans_of_the_baseline(bench: Any) -> None:
     assert all(order.plans == {COPY: PLAN, READ: PLAN} for order in one.launches.orders)
 
 
+@pytest.mark.parametrize("launches", [1, 2])
+def test_check__of_so_few_launches_that_they_prove_nothing_measures_nothing(bench: Any, launches: int) -> None:
+    one = bench()
+    with pytest.raises(ConfigurationError, match="could not prove any regression") as raised:
+        one.check(with_launches(Policy(), launches))
+    assert "measure at least 3 launches" in raised.value.hint
+    assert one.launches.calls == []
+
+
 @pytest.mark.parametrize(("launches", "stages"), [(1, (1,)), (6, (3, 6)), (12, (6, 12))])
 def test_with_launches__looks_half_way_and_at_the_end(launches: int, stages: tuple[int, ...]) -> None:
     policy = with_launches(Policy(), launches)
