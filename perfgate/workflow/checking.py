@@ -9,6 +9,7 @@ from pathlib import Path
 
 from perfgate import __version__
 from perfgate.core.baseline import Baseline
+from perfgate.core.conclusion import concluded
 from perfgate.core.device import Device, DeviceKind
 from perfgate.core.gate import is_decided, judge, needs_confirmation
 from perfgate.core.gpu import Gpu
@@ -99,14 +100,24 @@ class Check:
         """Measure stage by stage until nothing more needs to be measured; confirm a regression."""
         plans = baseline_plans(baseline, self.device.gpu)
         judged = partial(judge, baseline=baseline, policy=self.policy, baseline_source=source)
-        opened = partial(Session, self.device, self.selection, plans, self.listener, locked_clock_hz=clock_hz)
+        opened = partial(
+            Session,
+            self.device,
+            self.selection,
+            plans,
+            self.listener,
+            locked_clock_hz=clock_hz,
+            judges_wrong_outputs=True,
+        )
         session = opened()
         report, run = self._staged(session, judged, interruption)
         if not needs_confirmation(report):
-            return CheckResult(report=shown(report, run), run=run)
+            return CheckResult(report=shown(_with_wrong_outputs(report, session), run), run=run)
         _heed(interruption, run)
-        again = self._confirmation(opened(first_index=len(run.launches)), report, run)
+        confirming = opened(first_index=len(run.launches))
+        again = self._confirmation(confirming, report, run)
         report = judged(candidate=run, created_utc=now_utc(), confirmation=again, first=report)
+        report = _with_wrong_outputs(report, session, confirming)
         return CheckResult(report=shown(report, again), run=run, confirmation=again)
 
     def _staged(
@@ -142,6 +153,12 @@ class Check:
         except InterruptedRunError as error:
             raise InterruptedRunError(run) from error
         return session.run()
+
+
+def _with_wrong_outputs(report: Report, *sessions: Session) -> Report:
+    """Let a wrong output beat every verdict; the other cases keep theirs."""
+    wrong = tuple(dict.fromkeys(case_id for session in sessions for case_id in session.wrong_outputs))
+    return concluded(report, wrong_output=wrong) if wrong else report
 
 
 def compared(

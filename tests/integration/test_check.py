@@ -165,11 +165,22 @@ def test_check__a_fault_spoils_its_case_and_leaves_the_others(
     assert f"rehearsal: bandwidth.copy {fault}" in " ".join(ending.out.split())
 
 
-def test_check__a_wrong_output_beats_every_time(check: Any) -> None:
-    ending = check("--inject", "bandwidth.copy=wrong-output", "--launches", "3")
+def test_check__a_wrong_output_beats_every_time_and_leaves_the_others_judged(check: Any) -> None:
+    ending = check("--inject", "bandwidth.copy=wrong-output")
     assert ending.code == 6
     assert f"{COPY}: wrong output" in ending.err + ending.out
     assert "Traceback" not in ending.err
+    report = stored()
+    assert with_verdict(report, CaseVerdict.INVALID) == {COPY}
+    assert with_verdict(report, CaseVerdict.UNCHANGED) == GATED - {COPY}
+    assert report.exit_code == 6
+    assert report.summary == f"The output of {COPY} is wrong: times mean nothing until it is right."
+
+
+def test_check__whose_outputs_are_all_wrong_has_no_report(check: Any) -> None:
+    ending = check("--inject", "*=wrong-output")
+    assert ending.code == 6
+    assert "wrong output" in ending.err
 
 
 def test_check__of_another_chip_uses_the_margin_between_chips_and_says_so(
