@@ -29,6 +29,7 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/check-jsonschema --check-metaschema schemas/*.json
+	$(BIN)/check-jsonschema --schemafile schemas/baseline.schema.json baselines/*.json
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml examples/workflows/*.yml
 	$(BIN)/zizmor --quiet --offline --config .github/zizmor.yml --min-severity medium action.yml .github/workflows/*.yml examples/workflows/*.yml
