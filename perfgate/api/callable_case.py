@@ -182,7 +182,7 @@ def _verification(
 
 
 def _poisoned(values: np.ndarray) -> np.ndarray:
-    return np.isnan(values)
+    return np.asarray(np.isnan(values))
 
 
 def _several(given: Any) -> tuple[Any, ...]:

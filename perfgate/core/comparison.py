@@ -69,7 +69,7 @@ def logarithms(values: ArrayLike) -> Floats:
     if not np.all(np.isfinite(array) & (array > 0)):
         message = "values to compare must be finite and positive"
         raise ValueError(message)
-    return np.log(array)
+    return np.asarray(np.log(array), dtype=float)
 
 
 @functools.lru_cache(maxsize=512)
