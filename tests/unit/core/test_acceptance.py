@@ -238,12 +238,13 @@ def test_with_rows__refreshes_the_newest_session_of_this_chip() -> None:
     [
         ({"method": 2}, "method"),
         ({"power_limit_w": 500.0}, "power_limit_w"),
+        ({"provenance": replace(PROVENANCE, device_kind="recorded")}, "device_kind"),
         ({"environment": replace(ENVIRONMENT, compiler="nvcc 14")}, "compiler"),
         ({"environment": replace(ENVIRONMENT, clock_policy="locked")}, "clock_policy"),
     ],
 )
 def test_with_rows__refuses_rows_of_other_conditions(changes: dict[str, Any], name: str) -> None:
-    fresh = make_session({COPY: 3e-3}, recorded_utc="2026-11-30T00:00:00Z", **changes)
+    fresh = replace(make_session({COPY: 3e-3}, recorded_utc="2026-11-30T00:00:00Z"), **changes)
     with pytest.raises(BaselineError, match=f"other conditions: {name} differs"):
         with_rows(make_baseline(make_session({COPY: 2e-3})), fresh)
 
