@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from perfgate.cli.options import (
-    ClockLock,
+    Measuring,
     baseline_option,
-    chosen_selection,
-    device_option,
     measuring_options,
     policy_option,
     view_options,
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@device_option
 @measuring_options
 @baseline_option
 @policy_option
@@ -35,14 +32,7 @@ if TYPE_CHECKING:
 @view_options
 def command(
     *,
-    device: str,
-    suite: tuple[str, ...],
-    cases: tuple[str, ...],
-    launches: int | None,
-    seed: int | None,
-    inject: tuple[str, ...],
-    lock_clocks: ClockLock | None,
-    wait: bool,
+    measuring: Measuring,
     baseline: Path | None,
     policy: Path | None,
     from_run: Path | None,
@@ -71,14 +61,14 @@ def command(
     from perfgate.workflow.measuring import measured
 
     place = baseline or Path("baselines")
-    if inject:
+    if measuring.inject:
         raise ConfigurationError("an injected run cannot become a baseline", hint="leave --inject away")
     _refuse_host_name(runner)
     terms = Terms(
         reason=reason,
         force=force,
         replaces=replaces,
-        cases=cases,
+        cases=measuring.cases,
         keeps=prune,
         runner=runner,
         actor=actor,
@@ -87,13 +77,11 @@ def command(
     if from_run is not None:
         run = read_run(from_run)
     else:
-        opened = opened_device(device)
-        selection = chosen_selection(
-            opened, suite=suite, cases=cases, inject=inject, seed=seed, lock_clocks=lock_clocks
-        )
-        count = terms.policy.baseline_launches if launches is None else launches
+        opened = opened_device(measuring.device)
+        selection = measuring.selection(opened)
+        count = terms.policy.baseline_launches if measuring.launches is None else measuring.launches
         plans = known_plans(place, opened.gpu)
-        run = measured(opened, selection, count, TerminalProgress(quiet=quiet), wait=wait, plans=plans)
+        run = measured(opened, selection, count, TerminalProgress(quiet=quiet), wait=measuring.wait, plans=plans)
     result = accepted(run, place, terms)
     if as_json:
         show(render_baseline_json(result.baseline))

@@ -5,10 +5,8 @@ from pathlib import Path
 import click
 
 from perfgate.cli.options import (
-    ClockLock,
+    Measuring,
     baseline_option,
-    chosen_selection,
-    device_option,
     measuring_options,
     policy_option,
     view_options,
@@ -16,7 +14,6 @@ from perfgate.cli.options import (
 
 
 @click.command()
-@device_option
 @measuring_options
 @baseline_option
 @policy_option
@@ -29,14 +26,7 @@ from perfgate.cli.options import (
 @view_options
 def command(
     *,
-    device: str,
-    suite: tuple[str, ...],
-    cases: tuple[str, ...],
-    launches: int | None,
-    seed: int | None,
-    inject: tuple[str, ...],
-    lock_clocks: ClockLock | None,
-    wait: bool,
+    measuring: Measuring,
     baseline: Path | None,
     policy: Path | None,
     sessions: int,
@@ -68,22 +58,20 @@ def command(
     if from_runs:
         runs, place = read_sessions(from_runs), baseline or Path("baselines")
     else:
-        opened = opened_device(device)
+        opened = opened_device(measuring.device)
         place = baseline_place(baseline, opened)
-        selection = chosen_selection(
-            opened, suite=suite, cases=cases, inject=inject, seed=seed, lock_clocks=lock_clocks
-        )
+        selection = measuring.selection(opened)
         runs = measured_sessions(
             opened,
             selection,
             sessions=sessions,
-            launches=launches or effective.baseline_launches,
+            launches=measuring.launches or effective.baseline_launches,
             pause_s=pause,
             place=place,
             listener=listener,
-            wait=wait,
+            wait=measuring.wait,
         )
-    result = calibrated_from(runs, effective, seed=seed or 0)
+    result = calibrated_from(runs, effective, seed=measuring.seed or 0)
     for doubt in result.doubts:
         listener.notices(doubt)
     if as_json:

@@ -6,11 +6,9 @@ from pathlib import Path
 import click
 
 from perfgate.cli.options import (
-    ClockLock,
+    Measuring,
     against_options,
     baseline_option,
-    chosen_selection,
-    device_option,
     measuring_options,
     output_option,
     policy_option,
@@ -21,7 +19,6 @@ from perfgate.errors import ConfigurationError
 
 
 @click.command()
-@device_option
 @measuring_options
 @baseline_option
 @policy_option
@@ -34,14 +31,7 @@ from perfgate.errors import ConfigurationError
 @verbose_option
 def command(
     *,
-    device: str,
-    suite: tuple[str, ...],
-    cases: tuple[str, ...],
-    launches: int | None,
-    seed: int | None,
-    inject: tuple[str, ...],
-    lock_clocks: ClockLock | None,
-    wait: bool,
+    measuring: Measuring,
     baseline: Path | None,
     policy: Path | None,
     base_ref: str | None,
@@ -74,11 +64,9 @@ def command(
     from perfgate.workflow.measuring import InterruptedRunError
 
     _refuse_contradictions(base_ref=base_ref, against=against, control=control, build=build)
-    here = None if base_ref else with_launches(read_policy(policy, Path.cwd()), launches)
-    opened = opened_device(device)
-    selection = chosen_selection(
-        opened, suite=suite, cases=cases, inject=inject, seed=seed, lock_clocks=lock_clocks, policy=policy
-    )
+    here = None if base_ref else with_launches(read_policy(policy, Path.cwd()), measuring.launches)
+    opened = opened_device(measuring.device)
+    selection = measuring.selection(opened, policy)
     folder = emptied_folder(output)
     listener = TerminalProgress(quiet=quiet)
     try:
@@ -86,20 +74,20 @@ def command(
             contest = AgainstBase(
                 device=opened,
                 # Without --suite the base's policy says what is measured.
-                selection=selection if suite else replace(selection, suite="", own_suites=()),
+                selection=selection if measuring.suite else replace(selection, suite="", own_suites=()),
                 revision=against,
                 policy=policy,
                 listener=listener,
-                launches=launches,
+                launches=measuring.launches,
                 control=control,
                 build=build,
                 baseline_place=baseline_place(baseline, opened),
-                wait=wait,
+                wait=measuring.wait,
                 folder=Path.cwd(),
             )
             result = contest.verdict()
         elif here is not None:
-            check = Check(device=opened, selection=selection, policy=here, listener=listener, wait=wait)
+            check = Check(device=opened, selection=selection, policy=here, listener=listener, wait=measuring.wait)
             result = check.against(baseline_place(baseline, opened))
         else:
             gate = Gate(
@@ -107,10 +95,10 @@ def command(
                 places=Places(working=Path.cwd(), baseline=baseline, policy=policy),
                 device=opened,
                 selection=selection,
-                suites=suite,
+                suites=measuring.suite,
                 listener=listener,
-                launches=launches,
-                wait=wait,
+                launches=measuring.launches,
+                wait=measuring.wait,
             )
             result = gate.verdict(first_run_passes=False).result
     except InterruptedRunError as error:
@@ -122,7 +110,7 @@ def command(
         shown = result.report
         if against is None and shown.verdict in (CheckVerdict.NO_BASELINE, CheckVerdict.NOT_COMPARABLE):
             # As this person called it; the documents name none of their places.
-            shared = _shared_options(device=device, suite=suite, baseline=baseline)
+            shared = _shared_options(measuring, baseline)
             shown = replace(shown, next_step=recording_step(shown, shared))
         view = current_view(no_color=no_color)
         show(render_terminal(shown, width=view.width, color=view.color, unicode=view.unicode, verbose=verbose))
@@ -138,12 +126,13 @@ def _refuse_contradictions(*, base_ref: str | None, against: str | None, control
         raise ConfigurationError(f"{'--control' if control else '--build'} is for --against REF")
 
 
-def _shared_options(*, device: str, suite: tuple[str, ...], baseline: Path | None) -> tuple[str, ...]:
+def _shared_options(measuring: Measuring, baseline: Path | None) -> tuple[str, ...]:
     """Return the options that a baseline has to be recorded with, where they are not the defaults."""
     # A UUID is not repeated: logs are public.
+    device = measuring.device
     kept = device if "GPU-" not in device and "MIG-" not in device else "cuda:GPU-<uuid>"
     options = [] if device == "auto" else ["--device", kept]
-    for name in suite:
+    for name in measuring.suite:
         options += ["--suite", name]
     if baseline is not None:
         options += ["--baseline", str(baseline)]

@@ -1,7 +1,8 @@
 """Options that several commands share, spelled once; the action's inputs use the same words."""
 
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,32 +31,36 @@ def _clock(context: click.Context, parameter: click.Parameter, value: str | None
     return ClockLock(clock_mhz=int(value))
 
 
-def chosen_selection(
-    device: "Device",
-    *,
-    suite: tuple[str, ...],
-    cases: tuple[str, ...],
-    inject: tuple[str, ...],
-    seed: int | None,
-    lock_clocks: ClockLock | None,
-    policy: Path | None = None,
-) -> "Selection":
-    """Return what the measuring options select on a device; without ``--suite`` what the policy names."""
-    from perfgate.storage.policy import read_policy
-    from perfgate.workflow.cases import Selection
-    from perfgate.workflow.devices import session_seed
-    from perfgate.workflow.suites import chosen_suites
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measuring:
+    """The measuring options of a command, as they were given."""
 
-    built_in, own = chosen_suites(suite or read_policy(policy, Path.cwd()).suites)
-    return Selection(
-        suite=built_in,
-        own_suites=own,
-        cases=cases,
-        inject=inject,
-        seed=session_seed(seed, device),
-        lock_clocks=lock_clocks is not None,
-        clock_mhz=lock_clocks.clock_mhz if lock_clocks else None,
-    )
+    device: str
+    suite: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    launches: int | None = None
+    seed: int | None = None
+    inject: tuple[str, ...] = ()
+    lock_clocks: ClockLock | None = None
+    wait: bool = False
+
+    def selection(self, device: "Device", policy: Path | None = None) -> "Selection":
+        """Return what they select on a device; without ``--suite`` what the policy names."""
+        from perfgate.storage.policy import read_policy
+        from perfgate.workflow.cases import Selection
+        from perfgate.workflow.devices import session_seed
+        from perfgate.workflow.suites import chosen_suites
+
+        built_in, own = chosen_suites(self.suite or read_policy(policy, Path.cwd()).suites)
+        return Selection(
+            suite=built_in,
+            own_suites=own,
+            cases=self.cases,
+            inject=self.inject,
+            seed=session_seed(self.seed, device),
+            lock_clocks=self.lock_clocks is not None,
+            clock_mhz=self.lock_clocks.clock_mhz if self.lock_clocks else None,
+        )
 
 
 def device_option(function: F) -> F:
@@ -69,8 +74,14 @@ def device_option(function: F) -> F:
     )(function)
 
 
-def measuring_options(function: F) -> F:
-    """What is measured, and how often."""
+def measuring_options(function: Callable[..., int]) -> Callable[..., int]:
+    """On which device what is measured, and how often: given to the command as one ``measuring``."""
+
+    @functools.wraps(function)
+    def bundled(**given: Any) -> int:
+        names = [field.name for field in fields(Measuring)]
+        return function(measuring=Measuring(**{name: given.pop(name) for name in names}), **given)
+
     for option in reversed(
         (
             click.option(
@@ -99,8 +110,8 @@ def measuring_options(function: F) -> F:
             click.option("--wait", is_flag=True, help="Wait for another perfgate on this GPU to end."),
         )
     ):
-        function = option(function)
-    return function
+        bundled = option(bundled)
+    return device_option(bundled)
 
 
 def policy_option(function: F) -> F:

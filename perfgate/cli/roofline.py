@@ -80,7 +80,7 @@ def _verify(
     import json
 
     from perfgate.cli.machines import chosen_machines
-    from perfgate.cli.options import chosen_selection
+    from perfgate.cli.options import Measuring
     from perfgate.cli.view import show
     from perfgate.core.codec import encode
     from perfgate.core.roofs import paper_roofs
@@ -91,7 +91,7 @@ def _verify(
     from perfgate.workflow.verifying import counted
 
     opened = opened_device(selector)
-    selection = chosen_selection(opened, suite=suite, cases=cases, inject=(), seed=0, lock_clocks=None)
+    selection = Measuring(device=selector, suite=suite, cases=cases, seed=0).selection(opened)
     roofs = chosen_machines((), run_path)[0].roofs if run_path else paper_roofs(opened.gpu, read_gpu_table())
     found = counted(opened, selection, roofs)
     if as_json:

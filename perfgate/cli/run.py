@@ -4,25 +4,17 @@ from pathlib import Path
 
 import click
 
-from perfgate.cli.options import ClockLock, chosen_selection, device_option, measuring_options, view_options
+from perfgate.cli.options import Measuring, measuring_options, view_options
 
 
 @click.command()
 @click.argument("run_file", metavar="RUN.json", type=click.Path(path_type=Path))
-@device_option
 @measuring_options
 @view_options
 def command(
     *,
     run_file: Path,
-    device: str,
-    suite: tuple[str, ...],
-    cases: tuple[str, ...],
-    launches: int | None,
-    seed: int | None,
-    inject: tuple[str, ...],
-    lock_clocks: ClockLock | None,
-    wait: bool,
+    measuring: Measuring,
     as_json: bool,
     quiet: bool,
     no_color: bool,
@@ -37,11 +29,11 @@ def command(
     from perfgate.workflow.measuring import InterruptedRunError, measured
 
     refuse_unwritable(run_file)
-    opened = opened_device(device)
-    selection = chosen_selection(opened, suite=suite, cases=cases, inject=inject, seed=seed, lock_clocks=lock_clocks)
-    count = Policy().launches if launches is None else launches
+    opened = opened_device(measuring.device)
+    selection = measuring.selection(opened)
+    count = Policy().launches if measuring.launches is None else measuring.launches
     try:
-        run = measured(opened, selection, count, TerminalProgress(quiet=quiet), wait=wait)
+        run = measured(opened, selection, count, TerminalProgress(quiet=quiet), wait=measuring.wait)
     except InterruptedRunError as error:
         keep_interrupted(run_file, error.run)
         raise
