@@ -170,7 +170,11 @@ class Injection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The document that a session writes."""
+    """The document that a session writes.
+
+    Attributes:
+        settings: parameters of the measuring loop, as they were used; see ``measure.loop.Settings``.
+    """
 
     created_utc: str
     perfgate_version: str
@@ -186,5 +190,6 @@ class Run:
     seed: int | None = None
     health_before: Health | None = None
     health_after: Health | None = None
+    settings: Mapping[str, float] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
     extensions: Mapping[str, object] = field(default_factory=dict)

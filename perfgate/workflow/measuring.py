@@ -9,6 +9,7 @@ from pathlib import Path
 
 from perfgate import __version__
 from perfgate.core.case import Timing
+from perfgate.core.codec import encode
 from perfgate.core.device import Device
 from perfgate.core.gpu import Environment
 from perfgate.core.plan import METHOD, CasePlan
@@ -19,6 +20,7 @@ from perfgate.core.units import clock_text
 from perfgate.errors import ConfigurationError, ExitCode, LaunchError, PerfgateError, WrongOutputError
 from perfgate.measure.injection import parse_injections
 from perfgate.measure.journal import FailureKind
+from perfgate.measure.loop import Settings
 from perfgate.measure.order import LaunchOrder, shuffled
 from perfgate.measure.supervisor import LaunchOutcome, Lessons, SessionInterruptedError, SessionProgress, supervise
 from perfgate.workflow.cases import Selection, described_cases
@@ -163,6 +165,7 @@ class Session:
             seed=self._selection.seed,
             health_before=self._before,
             health_after=replace(self._after, foreign_processes=foreign) if self._after else None,
+            settings={**encode(Settings()), **self._selection.settings},
             absent=self._absent,
         )
 
