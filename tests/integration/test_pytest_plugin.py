@@ -40,8 +40,10 @@ Runs = Callable[..., pytest.RunResult]
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester) -> Runs:
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Runs:
     """Runs pytest in a folder with the fake GPU and the tests given."""
+    # These tests may run side by side: there is no GPU that they could share.
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     pytester.makeconftest(CONFTEST)
 
     def call(*arguments: str, tests: str = TESTS) -> pytest.RunResult:

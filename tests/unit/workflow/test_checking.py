@@ -12,7 +12,7 @@ import pytest
 from perfgate.core.plan import CasePlan
 from perfgate.core.policy import Policy
 from perfgate.core.verdict import CaseVerdict, CheckVerdict
-from perfgate.errors import ConfigurationError, WrongOutputError
+from perfgate.errors import ConfigurationError, ExitCode
 from perfgate.measure.journal import FailureKind
 from perfgate.measure.order import LaunchOrder
 from perfgate.storage.documents import write_baseline
@@ -202,12 +202,14 @@ def test_check__interrupted_in_its_confirmation_keeps_what_showed_the_regression
     assert [launch.index for launch in raised.value.run.launches] == [0, 1, 2]
 
 
-def test_check__a_wrong_output_ends_it_at_once(bench: Any) -> None:
+def test_check__a_wrong_output_beats_the_verdict_and_leaves_the_other_cases_theirs(bench: Any) -> None:
     wrong = failed(COPY, FailureKind.WRONG_OUTPUT, "wrong output")
     one = bench(lambda order, case_id: wrong if case_id == COPY else quiet(order, case_id))
-    with pytest.raises(WrongOutputError):
-        one.check()
-    assert indexes(one.launches) == [[0, 1, 2]]
+    result = one.check()
+    verdicts = {case.id: case.verdict for case in result.report.cases}
+    assert result.report.exit_code == ExitCode.WRONG_OUTPUT
+    assert verdicts[COPY] is CaseVerdict.INVALID
+    assert verdicts[READ] is CaseVerdict.UNCHANGED
     assert one.device.log[-1] == "unlock"
 
 
