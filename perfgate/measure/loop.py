@@ -203,7 +203,7 @@ class CaseLoop:
             medians.append(interval_s)
             clocks.append(batch.sm_clock_hz)
             recent = clocks[-settings.settled_windows :]
-            if len(medians) >= settings.settled_windows and _is_usable(batch):
+            if len(medians) >= settings.settled_windows and _batch_reason(batch) is None:
                 if timing.is_host_timed:
                     return True
                 still = _relative_range(medians[-settings.settled_windows :]) <= settings.settled_times
@@ -314,10 +314,6 @@ def _energy_j(before: Telemetry, after: Telemetry) -> float | None:
     if before.energy_j is None or after.energy_j is None or after.at_s - before.at_s < 1.0:
         return None
     return after.energy_j - before.energy_j
-
-
-def _is_usable(batch: SampleBatch) -> bool:
-    return _batch_reason(batch) is None
 
 
 def _relative_range(values: list[float]) -> float:

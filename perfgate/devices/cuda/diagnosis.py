@@ -15,9 +15,9 @@ from perfgate.devices.cuda.driver import device_uuid, driver, found_device
 from perfgate.devices.cuda.identity import identified_gpu, recorded_variables
 from perfgate.devices.cuda.nvml import Nvml, closing_nvml
 from perfgate.devices.cuda.session import opened_session
+from perfgate.devices.environment import DROPPED_VARIABLES
 from perfgate.errors import PerfgateError
 
-_BLOCKING_VARIABLES = ("CUDA_LAUNCH_BLOCKING", "CUDA_FORCE_PTX_JIT")
 _PYCUDA_REMEDY = (
     "pip install 'perfgate[cuda]' compiles PyCUDA: it needs nvcc on PATH, g++ and Python's headers"
     " (Debian and Ubuntu: apt install build-essential python3-dev, and NVIDIA's cuda-toolkit;"
@@ -168,7 +168,7 @@ def _cache(folder: Path) -> Finding:
 
 def _variables() -> Finding:
     shown = recorded_variables()
-    blocking = [name for name in _BLOCKING_VARIABLES if name in os.environ]
+    blocking = [name for name in DROPPED_VARIABLES if name in os.environ]
     if blocking:
         return Finding(
             name="variables",
