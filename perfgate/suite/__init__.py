@@ -3,6 +3,8 @@
 Each is written as a case of a user's own suite would be.
 """
 
+from collections.abc import Callable
+
 from perfgate.core.case import AbsentCase, Case, Suite
 from perfgate.core.gpu import Gpu
 from perfgate.errors import ConfigurationError
@@ -11,6 +13,15 @@ from perfgate.suite.gemm import gemm_cases
 from perfgate.suite.launch import launch_cases
 
 SUITE_NAMES = ("default", "full")
+
+_Family = Callable[[Gpu], tuple[Case | AbsentCase, ...]]
+# What `default` holds, and what only `full` adds to it; a line of their own each, in the order of docs/suite.md.
+_DEFAULT: tuple[_Family, ...] = (
+    bandwidth_cases,
+    gemm_cases,
+    launch_cases,
+)
+_FULL_ONLY: tuple[_Family, ...] = ()
 
 
 def built_in_suite(name: str, gpu: Gpu) -> Suite:
@@ -27,7 +38,8 @@ def built_in_suite(name: str, gpu: Gpu) -> Suite:
         raise ConfigurationError(
             f"there is no built-in suite {name!r}", hint=f"choose one of {', '.join(SUITE_NAMES)}, or name a file"
         )
-    entries = (*bandwidth_cases(gpu), *gemm_cases(gpu), *launch_cases())
+    families = (*_DEFAULT, *_FULL_ONLY) if name == "full" else _DEFAULT
+    entries = [entry for family in families for entry in family(gpu)]
     return Suite(
         name=name,
         cases=tuple(entry for entry in entries if isinstance(entry, Case)),

@@ -1,6 +1,7 @@
 """What it costs to start a kernel that does nothing: several things, never mixed (docs/measurement.md)."""
 
 from perfgate.core.case import Case, Timing, Work
+from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Toolbox, Verification, Workload
 
 VERSION = 1
@@ -18,7 +19,7 @@ _CASES = (
 )
 
 
-def launch_cases() -> tuple[Case, ...]:
+def launch_cases(_gpu: Gpu) -> tuple[Case, ...]:
     """Return the launch cases. Host-timed ones vary 10-50 % between sessions on one machine: reported, not gated."""
     return tuple(
         Case(
