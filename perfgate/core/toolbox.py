@@ -137,6 +137,30 @@ class Toolbox(Protocol):
         """Copy an array to the device, in stream order."""
         ...
 
+    def pinned(self, count: int, dtype: Any) -> np.ndarray:
+        """Return uninitialised page-locked host memory; it lives as long as something refers to it."""
+        ...
+
+    def bound_upload(self, target: Buffer, source: np.ndarray) -> Callable[[], None]:
+        """Return a callable that enqueues a copy of page-locked memory to the begin of ``target`` and returns at once.
+
+        Raises:
+            ValueError: the source is larger than the target.
+        """
+        ...
+
+    def bound_download(self, target: np.ndarray, source: Buffer) -> Callable[[], None]:
+        """Return a callable that enqueues a copy of the begin of ``source`` to page-locked memory.
+
+        Raises:
+            ValueError: the target is larger than the source.
+        """
+        ...
+
     def synchronize(self) -> None:
         """Wait until the stream is empty."""
+        ...
+
+    def synchronize_device(self) -> None:
+        """Wait until every stream of the device's context is empty."""
         ...

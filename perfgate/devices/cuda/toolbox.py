@@ -160,6 +160,33 @@ class CudaToolbox:
         self.synchronize()
         driver().memcpy_htod(buffer.address, np.ascontiguousarray(values))
 
+    def pinned(self, count: int, dtype: Any) -> np.ndarray:
+        """See core.toolbox.Toolbox.pinned."""
+        array: np.ndarray = driver().pagelocked_empty(count, dtype)
+        return array
+
+    def bound_upload(self, target: Buffer, source: np.ndarray) -> Callable[[], None]:
+        """See core.toolbox.Toolbox.bound_upload."""
+        _refuse_overrun(source.nbytes, target.size_bytes)
+        call, address, stream = driver().memcpy_htod_async, int(target.address), self._stream
+        return lambda: call(address, source, stream)
+
+    def bound_download(self, target: np.ndarray, source: Buffer) -> Callable[[], None]:
+        """See core.toolbox.Toolbox.bound_download."""
+        _refuse_overrun(target.nbytes, source.size_bytes)
+        call, address, stream = driver().memcpy_dtoh_async, int(source.address), self._stream
+        return lambda: call(target, address, stream)
+
     def synchronize(self) -> None:
         """Wait until the stream is empty."""
         self._stream.synchronize()
+
+    def synchronize_device(self) -> None:
+        """See core.toolbox.Toolbox.synchronize_device."""
+        driver().Context.synchronize()
+
+
+def _refuse_overrun(host_bytes: int, device_bytes: int) -> None:
+    if host_bytes > device_bytes:
+        message = f"a copy of {host_bytes} bytes to or from a buffer of {device_bytes}"
+        raise ValueError(message)

@@ -73,6 +73,7 @@ class FakeToolbox:
     emulate: bool = True
     stream: int = 0
     binds: list[Bind] = field(default_factory=list)
+    copies: list[tuple[int, int]] = field(default_factory=list)
     executed: list[str] = field(default_factory=list)
     allocated_bytes: int = 0
     kernels: dict[str, Callable[[Bind], None]] = field(default_factory=dict)
@@ -96,7 +97,23 @@ class FakeToolbox:
         if self.emulate:
             buffer.view(np.uint8)[: values.nbytes] = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
+    def pinned(self, count: int, dtype: Any) -> np.ndarray:
+        return np.full(count * np.dtype(dtype).itemsize, 0xA5, dtype=np.uint8).view(dtype)
+
+    def bound_upload(self, target: FakeBuffer, source: np.ndarray) -> Callable[[], None]:
+        assert source.nbytes <= target.size_bytes
+        self.copies.append((source.nbytes, target.size_bytes))
+        return lambda: self.write(target, source)
+
+    def bound_download(self, target: np.ndarray, source: FakeBuffer) -> Callable[[], None]:
+        assert target.nbytes <= source.size_bytes
+        self.copies.append((target.nbytes, source.size_bytes))
+        return lambda: np.copyto(target, self.read(source, target.dtype, target.size))
+
     def synchronize(self) -> None:
+        pass
+
+    def synchronize_device(self) -> None:
         pass
 
     def run(self, bind: Bind) -> None:

@@ -214,6 +214,7 @@ class FakeCuda:
     MemoryError = FakeMemoryError
     host_alloc_flags = SimpleNamespace(DEVICEMAP=2)
     function_attribute = SimpleNamespace(MAX_DYNAMIC_SHARED_SIZE_BYTES="shared")
+    pagelocked_empty = staticmethod(np.empty)
 
     def __init__(self, *, queue_limit: int = 512, sm_count: int = 4, clock_hz: float = 1.5e9) -> None:
         self.host = Host()
@@ -292,3 +293,9 @@ class FakeCuda:
 
     def memcpy_htod(self, address: Any, source: np.ndarray) -> None:
         self.memory.content[int(address)] = source.copy()
+
+    def memcpy_htod_async(self, address: Any, source: np.ndarray, stream: Stream) -> None:
+        stream.enqueue(Command(self.host.now_s, 0.0, done=lambda end_s: self.memcpy_htod(address, source)))
+
+    def memcpy_dtoh_async(self, target: np.ndarray, address: Any, stream: Stream) -> None:
+        stream.enqueue(Command(self.host.now_s, 0.0, done=lambda end_s: self.memcpy_dtoh(target, address)))

@@ -140,3 +140,29 @@ def test_read__waits_for_the_stream(bench: Bench) -> None:
     begun_s = bench.cuda.host.now_s
     bench.toolbox.read(buffer, np.float32, 4)
     assert bench.cuda.host.now_s - begun_s >= 3.0
+
+
+def test_bound_copies__move_page_locked_memory_when_called(bench: Bench) -> None:
+    buffer = bench.toolbox.buffer(64)
+    source, target = bench.toolbox.pinned(16, np.uint32), bench.toolbox.pinned(16, np.uint32)
+    source[:], target[:] = np.arange(16), 0
+    upload, download = bench.toolbox.bound_upload(buffer, source), bench.toolbox.bound_download(target, buffer)
+    upload()
+    download()
+    bench.toolbox.synchronize()
+    assert target.tolist() == list(range(16))
+
+
+def test_bound_copies__beyond_the_buffer_are_refused(bench: Bench) -> None:
+    buffer, large = bench.toolbox.buffer(64), bench.toolbox.pinned(17, np.uint32)
+    with pytest.raises(ValueError, match="a copy of 68 bytes to or from a buffer of 64"):
+        bench.toolbox.bound_upload(buffer, large)
+    with pytest.raises(ValueError, match="a copy of 68 bytes to or from a buffer of 64"):
+        bench.toolbox.bound_download(large, buffer)
+
+
+def test_synchronize_device__waits_for_the_context(bench: Bench) -> None:
+    waits: list[str] = []
+    bench.cuda.Context = SimpleNamespace(synchronize=lambda: waits.append("context"))  # type: ignore[attr-defined]
+    bench.toolbox.synchronize_device()
+    assert waits == ["context"]
