@@ -11,7 +11,7 @@ THREADS = 256
 # Enough blocks to fill any GPU; kernels that are not timed loop over the rest.
 _MOST_BLOCKS = 65536
 # NaN in every float format, and no word that a case writes as a number.
-_POISON = np.uint32(0xFFFFFFFF)
+POISON = np.uint32(0xFFFFFFFF)
 
 
 def covering_grid(count: int, per_block: int = THREADS) -> tuple[int, int, int]:
@@ -29,9 +29,9 @@ def fill_normal_patterns(toolbox: Toolbox, buffer: Buffer, seed: int) -> None:
     _fill(toolbox, "fill_normal_patterns", buffer, np.uint64(seed))()
 
 
-def poisoning(toolbox: Toolbox, outputs: Sequence[Buffer]) -> Callable[[], None]:
-    """Return a callable that fills outputs with NaN."""
-    commands = [_fill(toolbox, "fill_word", output, _POISON) for output in outputs]
+def poisoning(toolbox: Toolbox, outputs: Sequence[Buffer], word: np.uint32 = POISON) -> Callable[[], None]:
+    """Return a callable that fills outputs with a word that no result has, by default NaN."""
+    commands = [_fill(toolbox, "fill_word", output, word) for output in outputs]
 
     def poison() -> None:
         for command in commands:

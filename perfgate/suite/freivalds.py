@@ -5,7 +5,9 @@ a random vector x. With x of +1 and -1 an error in one element moves its row's e
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,26 +17,12 @@ from perfgate.suite.tally import Check, Scan
 
 _WARPS = THREADS // 32
 _SEED = np.uint64(0x5EED)
-# Standard deviations that an error may reach: of 2^24 normal deviates the largest is about 5.3.
+_SOURCE = "product_verify.cu"
+# Standard deviations that the largest of many errors may reach.
 _DEVIATIONS = 8.0
-# Standard deviation of a product of two numbers uniform in (-1, 1).
-_PRODUCT_DEVIATION = 1.0 / 3.0
 
-
-def rounding_tolerance(unit_roundoff: float, depth: int) -> float:
-    """Return the largest error of a dot product of ``depth`` uniform numbers, relative to its standard deviation.
-
-    Adding term i rounds a partial sum of i products, of variance i/9, to a relative error of at most u,
-    so with variance at most u²/3 (the statistical model of rounding: Higham and Mary, A new approach to
-    probabilistic rounding error analysis, SIAM J. Sci. Comput. 41, 2019). The sum over i is
-    u² depth² / 54; the result has variance depth / 9; their ratio is u² depth / 6. Eight standard
-    deviations are 8 u sqrt(depth / 6): 1.2e-5 for FP32 and 4096. Summation in several partial sums
-    rounds less. Operands cut to TF32 err by about 2e-4.
-
-    Both checks share it: an entry of C x is a sum of n elements with random signs, which multiplies
-    error and deviation by sqrt(n).
-    """
-    return _DEVIATIONS * unit_roundoff * math.sqrt(depth / 6)
+# A, B and C of one buffer set.
+Operands = tuple[Buffer, Buffer, Buffer]
 
 
 def corner_positions(shape: tuple[int, int], tile: tuple[int, int]) -> np.ndarray:
@@ -49,96 +37,133 @@ def corner_positions(shape: tuple[int, int], tile: tuple[int, int]) -> np.ndarra
 class ProductCheck:
     """The check of all buffer sets of a matrix product; prepared before anything is timed.
 
+    An error of an element is told relative to the standard deviation of the elements. It may be that of
+    the accumulator and, of an element c, ``result_roundoff`` |c|, which is taken off before comparing. An
+    entry of C x is a sum of n elements with random signs, which multiplies errors and deviation by
+    sqrt(n); errors of storing, at most u and with variance at most u²/3 each, may reach eight of their
+    standard deviations there.
+
     Args:
         toolbox: the device.
-        operands: A (m x k), B (n x k) and C (m x n) of each buffer set, FP32, row-major.
+        operands: A (m x k), B (n x k) and C (m x n) of each buffer set, row-major.
         shape: m, n, k.
         tile: rows and columns of C of one block.
-        tolerance: see ``rounding_tolerance``.
+        defines: OPERAND and RESULT, types of elements.cuh.
+        deviation: standard deviation of an element of C.
+        accumulator_tolerance: largest error of an accumulator, in standard deviations of an element.
+        result_roundoff: largest relative error of storing a result.
     """
 
     def __init__(
         self,
         toolbox: Toolbox,
-        operands: Sequence[tuple[Buffer, Buffer, Buffer]],
+        operands: Sequence[Operands],
         *,
         shape: tuple[int, int, int],
         tile: tuple[int, int],
-        tolerance: float,
+        defines: Mapping[str, str],
+        deviation: float,
+        accumulator_tolerance: float,
+        result_roundoff: float,
     ) -> None:
         self._toolbox = toolbox
         self._shape = m, n, k = shape
-        self._tolerance = tolerance
+        self._defines = defines
+        self._deviation = deviation
+        self._roundoff = result_roundoff
+        self._corner_tolerance = accumulator_tolerance
+        self._row_tolerance = math.hypot(accumulator_tolerance, _DEVIATIONS * result_roundoff / math.sqrt(3))
         self._positions = corner_positions((m, n), tile)
         self._signs, self._inner, self._expected, self._actual = (toolbox.buffer(8 * size) for size in (n, k, m, m))
         self._dots = toolbox.buffer(16 * len(self._positions))
         places = toolbox.buffer(self._positions.nbytes)
         toolbox.write(places, self._positions)
-        toolbox.kernel("verify.cu", "fill_signs").bind(
-            grid=covering_grid(n), block=(THREADS, 1, 1), args=(self._signs, np.uint64(n), _SEED)
-        )()
+        self._bound("fill_signs", covering_grid(n), (self._signs, np.uint64(n), _SEED))()
         elements = np.uint64(m * n)
         self._scan = Scan(
             toolbox,
-            [Check(function="count_nan", count=int(elements), args=(c, elements)) for _, _, c in operands],
+            [
+                Check(
+                    function="count_unwritten",
+                    count=int(elements),
+                    args=(c, elements),
+                    source=_SOURCE,
+                    defines=defines,
+                )
+                for _, _, c in operands
+            ],
         )
-        self._commands = [self._bound(a, b, c, places) for a, b, c in operands]
+        self._commands = [self._checking(a, b, c, places) for a, b, c in operands]
 
-    def _bound(self, a: Buffer, b: Buffer, c: Buffer, places: Buffer) -> tuple[Callable[[], None], ...]:
+    def _bound(self, function: str, grid: tuple[int, int, int], args: tuple[Any, ...]) -> Callable[[], None]:
+        kernel = self._toolbox.kernel(_SOURCE, function, defines=self._defines)
+        return kernel.bind(grid=grid, block=(THREADS, 1, 1), args=args)
+
+    def _checking(self, a: Buffer, b: Buffer, c: Buffer, places: Buffer) -> tuple[Callable[[], None], ...]:
         rows, columns, depth = (np.uint64(size) for size in self._shape)
         count = len(self._positions)
-        steps = (
-            ("multiply_transposed", covering_grid(int(depth), 32), (b, columns, depth, self._signs, self._inner)),
-            ("multiply", covering_grid(int(rows), _WARPS), (a, rows, depth, self._inner, self._expected)),
-            ("multiply", covering_grid(int(rows), _WARPS), (c, rows, columns, self._signs, self._actual)),
-            (
-                "dot_products",
-                covering_grid(count, _WARPS),
-                (a, b, c, columns, depth, places, np.uint64(count), self._dots),
-            ),
-        )
-        return tuple(
-            self._toolbox.kernel("verify.cu", function).bind(grid=grid, block=(THREADS, 1, 1), args=args)
-            for function, grid, args in steps
+        a_rows, inner = covering_grid(int(rows), _WARPS), covering_grid(int(depth), 32)
+        dots = (a, b, c, columns, depth, places, np.uint64(count), self._dots)
+        return (
+            self._bound("multiply_transposed", inner, (b, columns, depth, self._signs, self._inner)),
+            self._bound("multiply_operand", a_rows, (a, rows, depth, self._inner, self._expected)),
+            self._bound("multiply_result", a_rows, (c, rows, columns, self._signs, self._actual)),
+            self._bound("dot_products", covering_grid(count, _WARPS), dots),
         )
 
     def verification(self) -> Verification:
-        """Check the outputs of all buffer sets."""
+        """Check the outputs of all buffer sets; tells the error that is largest beside its tolerance."""
         compared = f"C x against A (B^T x) in FP64, {len(self._positions)} exact dot products at tile corners"
         for index, (count, first) in enumerate(self._scan.found()):
             if count:
                 row, column = divmod(first, self._shape[1])
-                detail = f"{count} elements are NaN, the first at row {row}, column {column} of buffer set {index}"
-                return Verification(passed=False, error=math.nan, tolerance=self._tolerance, detail=detail)
-        worst, place = 0.0, ""
+                detail = (
+                    f"{count} elements are unwritten, the first at row {row}, column {column} of buffer set {index}"
+                )
+                return Verification(passed=False, error=math.nan, tolerance=self._row_tolerance, detail=detail)
+        worst = _Miss(error=0.0, tolerance=self._row_tolerance, where="")
         for index, commands in enumerate(self._commands):
             for command in commands:
                 command()
-            for error, where in (self._row_error(), self._corner_error()):
-                if error > worst:
-                    worst, place = error, f"; largest error at {where} of buffer set {index}"
-        return Verification(
-            passed=worst <= self._tolerance, error=worst, tolerance=self._tolerance, detail=compared + place
-        )
+            for miss in (self._row_miss(f" of buffer set {index}"), self._corner_miss(f" of buffer set {index}")):
+                worst = max(worst, miss, key=lambda one: one.share)
+        place = f"; largest error at {worst.where}" if worst.where else ""
+        passed = worst.error <= worst.tolerance
+        return Verification(passed=passed, error=worst.error, tolerance=worst.tolerance, detail=compared + place)
 
-    def _row_error(self) -> tuple[float, str]:
-        m, n, k = self._shape
+    def _row_miss(self, of: str) -> "_Miss":
+        m, n, _ = self._shape
         expected = self._toolbox.read(self._expected, np.float64, m)
         actual = self._toolbox.read(self._actual, np.float64, m)
-        errors = _errors(expected, actual, math.sqrt(n * k) * _PRODUCT_DEVIATION)
+        errors = _errors(expected, actual, 0.0, math.sqrt(n) * self._deviation)
         row = int(np.argmax(errors))
-        return float(errors[row]), f"row {row}"
+        return _Miss(error=float(errors[row]), tolerance=self._row_tolerance, where=f"row {row}{of}")
 
-    def _corner_error(self) -> tuple[float, str]:
+    def _corner_miss(self, of: str) -> "_Miss":
         exact, actual = self._toolbox.read(self._dots, np.float64, 2 * len(self._positions)).reshape(-1, 2).T
-        errors = _errors(exact, actual, math.sqrt(self._shape[2]) * _PRODUCT_DEVIATION)
+        errors = _errors(exact, actual, self._roundoff, self._deviation)
         place = int(np.argmax(errors))
         row, column = self._positions[place]
-        return float(errors[place]), f"row {row}, column {column}"
+        where = f"row {row}, column {column}{of}"
+        return _Miss(error=float(errors[place]), tolerance=self._corner_tolerance, where=where)
 
 
-def _errors(expected: np.ndarray, actual: np.ndarray, deviation: float) -> np.ndarray:
-    """Return errors relative to a standard deviation; what is not finite is infinitely wrong."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Miss:
+    """The largest error of a comparison."""
+
+    error: float
+    tolerance: float
+    where: str
+
+    @property
+    def share(self) -> float:
+        """Error over tolerance; an exact comparison misses by nothing or by infinitely much."""
+        return self.error / self.tolerance if self.tolerance else math.inf if self.error else 0.0
+
+
+def _errors(expected: np.ndarray, actual: np.ndarray, roundoff: float, deviation: float) -> np.ndarray:
+    """Return errors beyond that of storing, in standard deviations; what is not finite is infinitely wrong."""
     with np.errstate(invalid="ignore", over="ignore"):
-        errors = np.abs(actual - expected) / deviation
+        errors = np.maximum(np.abs(actual - expected) - roundoff * np.abs(expected), 0.0) / deviation
     return np.where(np.isfinite(errors), errors, np.inf)

@@ -13,7 +13,7 @@ from perfgate.core.case import AbsentCase, Case, Work
 from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Buffer, Toolbox, Workload
 from perfgate.suite.filling import WORD_BYTES, fill_uniform, poisoning
-from perfgate.suite.freivalds import ProductCheck, rounding_tolerance
+from perfgate.suite.product import FP32, product_check
 from perfgate.suite.sizes import MATRIX_OVER_L2, DoesNotFitError, buffer_sets, matrix_order, predicted_fp32_s
 
 VERSION = 1
@@ -22,8 +22,6 @@ _ORDERS = (4096, 2048, 1024)
 # A block of gemm.cu: THREADS, and the tile TILE_M x TILE_N of C that they make.
 THREADS = 256
 TILE_ROWS, TILE_COLUMNS = 128, 256
-# Rounding to nearest in FP32: half a unit in the last place of a 24-bit significand.
-_FP32_UNIT_ROUNDOFF = 2.0**-24
 
 
 def gemm_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
@@ -70,13 +68,7 @@ def _prepared_fp32(order: int, sets: int, toolbox: Toolbox) -> Workload:
     executions = tuple(
         kernel.bind(grid=grid, block=(THREADS, 1, 1), args=(a, b, c, size, size, size)) for a, b, c in operands
     )
-    check = ProductCheck(
-        toolbox,
-        operands,
-        shape=(order, order, order),
-        tile=(TILE_ROWS, TILE_COLUMNS),
-        tolerance=rounding_tolerance(_FP32_UNIT_ROUNDOFF, order),
-    )
+    check = product_check(toolbox, FP32, (order, order, order), (TILE_ROWS, TILE_COLUMNS), operands)
     return Workload(
         executions=executions, poison=poisoning(toolbox, [c for _, _, c in operands]), verify=check.verification
     )

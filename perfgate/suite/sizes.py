@@ -27,6 +27,10 @@ _UNKNOWN_FP32_FLOP_PER_S = 1e12
 # What the kernels reach of their roof at least; 0.88 to 0.95 and 0.7 measured on an H200.
 _STREAM_EFFICIENCY = 0.75
 _MATRIX_EFFICIENCY = 0.6
+# BF16 operations a clock and SM on tensor cores with FP32 accumulation, at least: GeForce parts where they differ.
+_TENSOR_FLOP_PER_CLOCK = {"8.0": 2048, "8.7": 2048, "9.0": 4096, "10.0": 2048, "10.3": 2048}
+_TENSOR_FLOP_PER_CLOCK_ELSEWHERE = 512
+_TENSOR_OVER_BF16 = {"tf32": 0.5, "fp16": 1.0, "bf16": 1.0, "fp8": 2.0, "int8": 2.0}
 # FP32 lanes an SM (CUDA C++ Best Practices Guide, arithmetic throughput): 64 up to 8.0, 128 since.
 _CAPABILITIES_OF_64_LANES = ("7.0", "7.2", "7.5", "8.0")
 
@@ -110,3 +114,21 @@ def predicted_fp32_s(gpu: Gpu, work_flop: int) -> float:
         lanes = 128 if (gpu.compute_capability or "7.0") not in _CAPABILITIES_OF_64_LANES else 64
         rate_flop_per_s = _MATRIX_EFFICIENCY * 2 * lanes * gpu.sm_count * gpu.sm_clock_max_hz
     return work_flop / rate_flop_per_s
+
+
+def checked_tensor_s(gpu: Gpu, dtype: str, work_flop: int) -> float:
+    """Return the time of a matrix product on tensor cores, on the slow side.
+
+    Raises:
+        DoesNotFitError: it is more than an execution may take.
+    """
+    rate_flop_per_s = _UNKNOWN_FP32_FLOP_PER_S
+    if gpu.sm_count and gpu.sm_clock_max_hz:
+        bf16 = _TENSOR_FLOP_PER_CLOCK.get(gpu.compute_capability or "", _TENSOR_FLOP_PER_CLOCK_ELSEWHERE)
+        rate = _MATRIX_EFFICIENCY * bf16 * _TENSOR_OVER_BF16[dtype]
+        rate_flop_per_s = rate * gpu.sm_count * gpu.sm_clock_max_hz
+    predicted_s = work_flop / rate_flop_per_s
+    if predicted_s > EXECUTION_LIMIT_S:
+        message = f"predicted to take {1e3 * predicted_s:.0f} ms an execution, longer than 50 ms"
+        raise DoesNotFitError(message)
+    return predicted_s

@@ -1,8 +1,8 @@
 """Exact checks on the device: how many elements of an output are wrong, and which is the first."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from perfgate.core.toolbox import Buffer, Toolbox, Verification
 from perfgate.suite.filling import THREADS, covering_grid
 
-# struct Tally of verify.cu: wrong elements, index of the first one.
+# struct Tally of scan.cuh: wrong elements, index of the first one.
 _NOTHING_FOUND = np.array([0, np.iinfo(np.uint64).max], dtype=np.uint64)
 
 
@@ -24,6 +24,7 @@ class Check:
         args: its other arguments.
         per_block: items that a block takes at once.
         source: file of the kernels folder that the function is in.
+        defines: its knobs.
     """
 
     function: str
@@ -31,6 +32,7 @@ class Check:
     args: tuple[Any, ...]
     per_block: int = THREADS
     source: str = "verify.cu"
+    defines: Mapping[str, str] = field(default_factory=dict)
 
 
 class Scan:
@@ -42,7 +44,7 @@ class Scan:
         self._commands = [self._bound(check, tally) for check, tally in zip(checks, self._tallies, strict=True)]
 
     def _bound(self, check: Check, tally: Buffer) -> Any:
-        return self._toolbox.kernel(check.source, check.function).bind(
+        return self._toolbox.kernel(check.source, check.function, defines=check.defines).bind(
             grid=covering_grid(check.count, check.per_block), block=(THREADS, 1, 1), args=(*check.args, tally)
         )
 

@@ -155,3 +155,9 @@ inline float __uint_as_float(unsigned bits) {
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
+
+inline long long __double_as_longlong(double value) {
+    long long bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}

@@ -10,6 +10,8 @@ from perfgate.resources import resource_folder
 _KERNEL = re.compile(
     r'extern "C" __global__ void(?P<bounds> __launch_bounds__\([^)]*\))?\s+(?P<name>\w+)\((?P<args>[^)]*)\)'
 )
+# Sources that check outputs: they are never timed, and no part of what a case's version freezes.
+CHECKING = frozenset({"verify.cu", "product_verify.cu"})
 _NUMPY_NAMES = {"u32": "uint32", "u64": "uint64", "float": "float32", "double": "float64"}
 
 

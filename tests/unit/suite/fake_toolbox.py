@@ -245,9 +245,66 @@ def _check_triad(bind: Bind) -> None:
     _tally(tally, target.view(np.uint32) != expected.view(np.uint32))
 
 
-def _count_nan(bind: Bind) -> None:
+_STORED = {
+    "fp64": np.float64,
+    "fp32": np.float32,
+    "tf32": np.float32,
+    "bf16": np.uint16,
+    "fp16": np.float16,
+    "e4m3": np.uint8,
+    "int8": np.int8,
+    "int32": np.int32,
+}
+# Bits that a significand has, of the types that products draw operands of.
+_SIGNIFICANDS = {"fp64": 53, "fp32": 24, "tf32": 11, "bf16": 8, "fp16": 11, "e4m3": 4}
+
+
+def numbers(buffer: FakeBuffer, element: str) -> np.ndarray:
+    """elements.cuh: what the patterns of a buffer are, in FP64."""
+    stored = buffer.view(_STORED[element])
+    if element == "bf16":
+        return (stored.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    if element == "e4m3":
+        magnitude = stored & 0x7F
+        exponent, fraction = magnitude >> 3, magnitude & 7
+        normal, subnormal = (8.0 + fraction) * 2.0 ** (exponent.astype(np.float64) - 10), fraction * 2.0**-9
+        value = np.where(exponent > 0, normal, subnormal)
+        return np.where(magnitude == 0x7F, np.nan, np.where(stored & 0x80, -value, value))
+    return stored.astype(np.float64)
+
+
+def patterns(values: np.ndarray, element: str) -> np.ndarray:
+    """The patterns of numbers, rounded to nearest; of e4m3 those of normal numbers that it holds exactly."""
+    if element == "bf16":
+        bits = values.astype(np.float32).view(np.uint32)
+        rounded = bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))
+        return (np.where(np.isnan(values), bits, rounded) >> np.uint32(16)).astype(np.uint16)
+    if element == "e4m3":
+        fraction, exponent = np.frexp(np.abs(values))
+        magnitude = ((exponent + 6) << 3) + (16 * fraction).astype(np.int64) - 8
+        return (magnitude + np.where(values < 0, 0x80, 0)).astype(np.uint8)
+    return values.astype(_STORED[element])
+
+
+def _operands(bind: Bind, place: int) -> np.ndarray:
+    return numbers(bind.args[place], str(bind.defines["OPERAND"]))
+
+
+def _fill_operand(bind: Bind) -> None:
+    buffer, count, seed = bind.args
+    element = str(bind.defines["OPERAND"])
+    if element == "int8":
+        filled = ((random_bits(int(seed), int(count)) >> np.uint64(56)).astype(np.int64) - 128).astype(np.int8)
+    else:
+        filled = patterns(random_small_uniform(int(seed), int(count), _SIGNIFICANDS[element]), element)
+    buffer.view(filled.dtype)[: int(count)] = filled
+
+
+def _count_unwritten(bind: Bind) -> None:
     target, _, tally = bind.args
-    _tally(tally, np.isnan(target.view(np.float32)))
+    result = str(bind.defines["RESULT"])
+    values = numbers(target, result)
+    _tally(tally, values == -(2.0**31) if result == "int32" else np.isnan(values))
 
 
 def _fill_signs(bind: Bind) -> None:
@@ -255,25 +312,29 @@ def _fill_signs(bind: Bind) -> None:
     target.view(np.float64)[:] = np.where(random_bits(int(seed), int(count)) >> np.uint64(63), 1.0, -1.0)
 
 
-def _multiply(bind: Bind) -> None:
+def _multiply_operand(bind: Bind) -> None:
+    _, rows, columns, x, y = bind.args
+    y.view(np.float64)[:] = _operands(bind, 0).reshape(int(rows), int(columns)) @ x.view(np.float64)
+
+
+def _multiply_result(bind: Bind) -> None:
     matrix, rows, columns, x, y = bind.args
-    whole = matrix.view(np.float32).reshape(int(rows), int(columns)).astype(np.float64)
+    whole = numbers(matrix, str(bind.defines["RESULT"])).reshape(int(rows), int(columns))
     y.view(np.float64)[:] = whole @ x.view(np.float64)
 
 
 def _multiply_transposed(bind: Bind) -> None:
-    matrix, rows, columns, x, y = bind.args
-    whole = matrix.view(np.float32).reshape(int(rows), int(columns)).astype(np.float64)
-    y.view(np.float64)[:] = whole.T @ x.view(np.float64)
+    _, rows, columns, x, y = bind.args
+    y.view(np.float64)[:] = _operands(bind, 0).reshape(int(rows), int(columns)).T @ x.view(np.float64)
 
 
 def _dot_products(bind: Bind) -> None:
-    a, b, c, n, k, positions, count, results = bind.args
+    _, _, c, n, k, positions, count, results = bind.args
     rows, columns = positions.view(np.uint32).reshape(int(count), 2).T
-    a, b = (one.view(np.float32).reshape(-1, int(k)).astype(np.float64) for one in (a, b))
+    a, b = (_operands(bind, place).reshape(-1, int(k)) for place in (0, 1))
     pairs = results.view(np.float64).reshape(int(count), 2)
     pairs[:, 0] = np.einsum("pk,pk->p", a[rows], b[columns])
-    pairs[:, 1] = c.view(np.float32).reshape(-1, int(n))[rows, columns]
+    pairs[:, 1] = numbers(c, str(bind.defines["RESULT"])).reshape(-1, int(n))[rows, columns]
 
 
 def _gemm_fp32(bind: Bind) -> None:
@@ -294,9 +355,11 @@ KERNELS: dict[str, Callable[[Bind], None]] = {
     "check_write": _check_write,
     "check_copy": _check_copy,
     "check_triad": _check_triad,
-    "count_nan": _count_nan,
+    "fill_operand": _fill_operand,
+    "count_unwritten": _count_unwritten,
     "fill_signs": _fill_signs,
-    "multiply": _multiply,
+    "multiply_operand": _multiply_operand,
+    "multiply_result": _multiply_result,
     "multiply_transposed": _multiply_transposed,
     "dot_products": _dot_products,
     "gemm_fp32": _gemm_fp32,

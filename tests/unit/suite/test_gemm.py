@@ -11,8 +11,9 @@ from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Verification
 from perfgate.resources import resource_folder
 from perfgate.suite import built_in_suite
-from perfgate.suite.freivalds import corner_positions, rounding_tolerance
+from perfgate.suite.freivalds import corner_positions
 from perfgate.suite.gemm import THREADS, TILE_COLUMNS, TILE_ROWS
+from perfgate.suite.product import FP32
 from tests.factories import H200
 from tests.unit.suite.builders import case_of, small_case
 from tests.unit.suite.declarations import evaluated, header_formula
@@ -114,7 +115,7 @@ def test_verify__names_an_element_that_was_not_written() -> None:
     unwritten = verified(with_changed(700, 9, math.nan))
     assert not unwritten.passed
     assert math.isnan(unwritten.error)
-    assert "1 elements are NaN, the first at row 700, column 9 of buffer set 0" in unwritten.detail
+    assert "1 elements are unwritten, the first at row 700, column 9 of buffer set 0" in unwritten.detail
 
 
 def test_verify__counts_infinity_as_wrong() -> None:
@@ -123,8 +124,8 @@ def test_verify__counts_infinity_as_wrong() -> None:
     assert wrong.error == math.inf
 
 
-def test_rounding_tolerance__is_the_derived_one() -> None:
-    assert rounding_tolerance(2.0**-24, 4096) == pytest.approx(8 * 2.0**-24 * math.sqrt(4096 / 6))
+def test_accumulator_tolerance__is_the_derived_one() -> None:
+    assert FP32.accumulator_tolerance(4096) == pytest.approx(8 * 2.0**-24 * math.sqrt(4096 / 6))
 
 
 def test_corner_positions__are_the_corners_of_all_tiles() -> None:

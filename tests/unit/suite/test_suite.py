@@ -14,7 +14,7 @@ from perfgate.suite import SUITE_NAMES, built_in_suite
 from perfgate.suite.sizes import EXECUTION_LIMIT_S
 from tests.factories import H200
 from tests.unit.suite.builders import table_gpu
-from tests.unit.suite.declarations import signatures
+from tests.unit.suite.declarations import CHECKING, signatures
 from tests.unit.suite.fake_toolbox import FakeBuffer, FakeToolbox
 
 NAMES = ("bandwidth.read", "bandwidth.write", "bandwidth.copy", "bandwidth.triad", "gemm.fp32")
@@ -132,5 +132,5 @@ def test_prepare__times_only_sources_that_the_case_names(gpu: Gpu) -> None:
     for case in built_in_suite("default", gpu).cases:
         toolbox = FakeToolbox(gpu=gpu, emulate=False)
         case.prepare(toolbox)
-        assert {bind.source for bind in toolbox.binds} - {"verify.cu"} <= {*case.sources, "data.cu"}
+        assert {bind.source for bind in toolbox.binds} - CHECKING <= {*case.sources, "data.cu"}
         assert {bind.source for bind in toolbox.binds} >= {case.sources[0]}
