@@ -234,7 +234,7 @@ class _Session:
         elif before is None or last.failure is None or last.is_interrupted:
             return
         elif last.culprit is not None and last.culprit == before.culprit:
-            self._lessons.left_out[last.culprit] = f"left out: launch {index} failed at it twice"
+            self._lessons.left_out[last.culprit] = f"left out: launch {index} failed at it twice: {last.failure}"
         elif not last.transcript.cases and not before.transcript.cases:
             self._lessons.given_up = f"launch {index} failed twice before it had measured anything: {last.failure}"
 

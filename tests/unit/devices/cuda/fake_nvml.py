@@ -111,7 +111,7 @@ H200_READINGS: dict[str, Any] = {
     "CurrPcieLinkWidth": 16,
     "MaxPcieLinkWidth": 16,
     "NvLinkState": lambda link: int(link < 2),
-    "NvLinkErrorCounter": lambda link, counter: 3 if (link, counter) == (1, 2) else 0,
+    "NvLinkErrorCounter": lambda link, counter: {(1, 1): 3, (1, 2): 500}.get((link, counter), 0),
     "MPSComputeRunningProcesses": [],
     "MigMode": [0, 0],
     "VirtualizationMode": 1,
