@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 
 import numpy as np
 
@@ -179,3 +180,41 @@ def make_baseline(*sessions: BaselineSession, gpu: Gpu = H200, **changes: object
         sessions=sessions or (make_session({"bandwidth.copy[bytes=4GiB]": 2.03412e-3}),),
         **changes,  # type: ignore[arg-type]
     )
+
+
+def make_trend_sessions(
+    levels: Mapping[str, Sequence[float]],
+    *,
+    spread: float = 0.0,
+    median_s: float = 2e-3,
+    launches: int = 12,
+    seed: int = 0,
+    steps_source: Mapping[int, str] | None = None,
+    **changes: object,
+) -> list[BaselineSession]:
+    """Sessions, one a day from 2026-01-01 on, whose cases have the given levels relative to ``median_s``.
+
+    Args:
+        spread: standard deviation of the launches, relative.
+        steps_source: the source of the cases from a session on, by its index; else it never changes.
+    """
+    generator = np.random.default_rng(seed)
+    first = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    sessions = []
+    for index in range(max(map(len, levels.values()))):
+        source = "a" * 64
+        for start, name in (steps_source or {}).items():
+            source = name if index >= start else source
+        cases = {
+            case_id: make_session_case(
+                launch_medians_s=tuple(
+                    (median_s * (1 + own[index]) * np.exp(spread * generator.standard_normal(launches))).tolist()
+                ),
+                source_sha256=source,
+            )
+            for case_id, own in levels.items()
+            if index < len(own)
+        }
+        when = (first + timedelta(days=index)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        sessions.append(replace(make_session({}, recorded_utc=when, **changes), cases=cases))
+    return sessions

@@ -154,7 +154,7 @@ def _checked(step: "Step", state: Path, listener: "Listener") -> "Outcome":
     view = current_view(no_color=True)
     show(render_terminal(report, width=view.width, color=False, unicode=view.unicode))
     write_report(state / REPORT_FILE, report)
-    delivered(folder, report=report, run=change.result.run, confirmation=change.result.confirmation)
+    delivered(folder, change.result)
     if change.first_baseline is not None:
         write_text(folder / PROPOSED_FILE, render_baseline_json(change.first_baseline))
     return Outcome(

@@ -114,7 +114,7 @@ def command(
             shown = replace(shown, next_step=recording_step(shown, shared))
         view = current_view(no_color=no_color)
         show(render_terminal(shown, width=view.width, color=view.color, unicode=view.unicode, verbose=verbose))
-    return delivered(folder, report=result.report, run=result.run, confirmation=result.confirmation, base=result.base)
+    return delivered(folder, result)
 
 
 def _refuse_contradictions(*, base_ref: str | None, against: str | None, control: bool, build: str | None) -> None:

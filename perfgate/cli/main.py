@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "roofline": ("perfgate.cli.roofline", "Measured and theoretical roofs, and where each case sits."),
     "estimate": ("perfgate.cli.estimate", "Predicted times of kernels and transfers; needs no GPU."),
     "calibrate": ("perfgate.cli.calibrate", "What this machine can detect: noise, false alarms, smallest change."),
+    "history": ("perfgate.cli.history", "Trend of every case over runs and baseline sessions: steps, slow drift."),
     "init": ("perfgate.cli.init", "Write policy, example suite and workflow into this repository."),
     "doctor": ("perfgate.cli.doctor", "What of GPU, driver, compiler and permissions works here."),
     "report": ("perfgate.cli.report", "Render a report or a run again: terminal, Markdown, HTML, JSON, JUnit, CSV."),

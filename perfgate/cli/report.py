@@ -10,6 +10,7 @@ from perfgate.shims import StrEnum, assert_never
 
 if TYPE_CHECKING:
     from perfgate.cli.view import View
+    from perfgate.core.history import ChipHistory
     from perfgate.core.report import Report
     from perfgate.core.run import Run
 
@@ -43,11 +44,24 @@ _FILE_WIDTH = 120
 @click.option(
     "--run", "run_path", type=click.Path(path_type=Path), help="With html: the report's run, to show its launches."
 )
+@click.option(
+    "--history",
+    "history_path",
+    type=click.Path(path_type=Path),
+    help="With html: runs or a baseline, to show how the cases moved.",
+)
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="File to write instead of stdout.")
 @click.option("--verbose", "-v", is_flag=True, help="In the terminal: all cases, policy, environment.")
 @click.option("--no-color", is_flag=True, help="No colour (NO_COLOR is honoured too).")
 def command(
-    *, document: Path, form: str, run_path: Path | None, output: Path | None, verbose: bool, no_color: bool
+    *,
+    document: Path,
+    form: str,
+    run_path: Path | None,
+    history_path: Path | None,
+    output: Path | None,
+    verbose: bool,
+    no_color: bool,
 ) -> int:
     """Render a report, or a run, again in another form.
 
@@ -66,12 +80,14 @@ def command(
     found = read_document(document)
     plain = View(width=_FILE_WIDTH, color=False, unicode=True)
     view = current_view(no_color=no_color) if output is None else plain
-    if run_path is not None and not (isinstance(found, Report) and wanted is Form.HTML):
-        raise ConfigurationError("--run is for a report with --format html", hint="leave it out")
+    for name, path in (("--run", run_path), ("--history", history_path)):
+        if path is not None and not (isinstance(found, Report) and wanted is Form.HTML):
+            raise ConfigurationError(f"{name} is for a report with --format html", hint="leave it out")
     match found:
         case Report():
             run = None if run_path is None else _run_of(found, read_run(run_path), run_path)
-            text = _rendered_report(found, run, wanted, view, verbose=verbose)
+            history = None if history_path is None else _history_of(found, history_path)
+            text = _rendered_report(found, run, history, wanted, view, verbose=verbose)
         case Run():
             text = _rendered_run(found, wanted, view, verbose=verbose)
         case _:
@@ -95,7 +111,25 @@ def _run_of(report: "Report", run: "Run", path: Path) -> "Run":
     return run
 
 
-def _rendered_report(report: "Report", run: "Run | None", form: Form, view: "View", *, verbose: bool) -> str:
+def _history_of(report: "Report", place: Path) -> "ChipHistory":
+    """Return the history of the report's chip.
+
+    Raises:
+        ConfigurationError: there is none of it.
+    """
+    from perfgate.core.gpu import identity_differences
+    from perfgate.workflow.trending import recalled
+
+    found = recalled((place,), report.policy)
+    for one in found.chips:
+        if one.gpu.chip == report.gpu.chip and not identity_differences(one.gpu, report.gpu):
+            return one
+    raise ConfigurationError(f"{place} holds no session of this report's chip", hint="give its baseline, or its runs")
+
+
+def _rendered_report(
+    report: "Report", run: "Run | None", history: "ChipHistory | None", form: Form, view: "View", *, verbose: bool
+) -> str:
     match form:
         case Form.TERMINAL:
             from perfgate.report.terminal import render_terminal
@@ -109,7 +143,7 @@ def _rendered_report(report: "Report", run: "Run | None", form: Form, view: "Vie
         case Form.HTML:
             from perfgate.report.html_page import render_html
 
-            return render_html(report, run=run)
+            return render_html(report, run=run, history=history)
         case Form.JSON:
             from perfgate.storage.documents import render_report_json
 

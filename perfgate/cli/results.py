@@ -1,13 +1,15 @@
 """The folder of results: emptied first, every file whole, and never the reason for another verdict."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perfgate.cli.view import tell
-from perfgate.core.report import Report
 from perfgate.core.run import Run
 from perfgate.errors import OutputError
+
+if TYPE_CHECKING:
+    from perfgate.workflow.checking import CheckResult
 
 # What perfgate writes there; anything else in the folder belongs to somebody and is not deleted.
 # A file may be longer than a comment; GitHub shows a job summary up to a mebibyte.
@@ -58,9 +60,7 @@ def emptied_folder(folder: Path) -> Path:
     return folder
 
 
-def delivered(
-    folder: Path, *, report: Report, run: Run | None, confirmation: Run | None, base: Run | None = None
-) -> int:
+def delivered(folder: Path, result: "CheckResult") -> int:
     """Write the documents and renderings of a check and return its exit code.
 
     Results that cannot be written never change a verdict: they are an error of their own only where
@@ -69,11 +69,11 @@ def delivered(
     from perfgate.cli.main import print_error
 
     try:
-        _write_results(folder, report, {RUN_FILE: run, CONFIRMATION_FILE: confirmation, BASE_FILE: base})
+        _write_results(folder, result)
     except OutputError as error:
         print_error(error)
-        return report.exit_code or int(error.exit_code)
-    return report.exit_code
+        return result.report.exit_code or int(error.exit_code)
+    return result.report.exit_code
 
 
 def refuse_unwritable(path: Path) -> None:
@@ -106,7 +106,7 @@ def keep_interrupted(path: Path, run: Run | None) -> None:
         tell(f"perfgate: {len(run.launches)} launches are kept in {path}")
 
 
-def _write_results(folder: Path, report: Report, runs: Mapping[str, Run | None]) -> None:
+def _write_results(folder: Path, result: "CheckResult") -> None:
     from perfgate.report.html_page import render_html
     from perfgate.report.markdown import render_markdown
     from perfgate.report.roofline_chart import chart_of_report
@@ -114,11 +114,13 @@ def _write_results(folder: Path, report: Report, runs: Mapping[str, Run | None])
     from perfgate.storage.documents import write_report, write_run
     from perfgate.storage.files import write_text
 
+    report = result.report
+    runs = {RUN_FILE: result.run, CONFIRMATION_FILE: result.confirmation, BASE_FILE: result.base}
     for name, run in runs.items():
         if run is not None:
             write_run(folder / name, run)
     write_report(folder / REPORT_FILE, report)
     write_text(folder / MARKDOWN_FILE, render_markdown(report, limit_bytes=MARKDOWN_BYTES))
-    write_text(folder / PAGE_FILE, render_html(report, run=runs.get(RUN_FILE)))
-    if runs.get(RUN_FILE) is not None:
+    write_text(folder / PAGE_FILE, render_html(report, run=result.run, history=result.history))
+    if result.run is not None:
         write_text(folder / ROOFLINE_FILE, render_roofline_svg(chart_of_report(report)))

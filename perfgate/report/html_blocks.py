@@ -47,7 +47,9 @@ def frame(title: str, body: str) -> str:
     """Return a whole page; ``body`` is HTML, ``title`` text."""
     script = asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _PAGE.format(title=data(title), style=asset("report.css"), digest=digest, body=body, script=script)
+    return _PAGE.format(
+        title=data(title), style=asset("report.css") + asset("trend.css"), digest=digest, body=body, script=script
+    )
 
 
 @functools.cache

@@ -3,12 +3,14 @@
 import re
 from dataclasses import replace
 
+from perfgate.core.history import ChipHistory
 from perfgate.core.report import Report
 from perfgate.core.run import Run
 from perfgate.errors import ExitCode
 from perfgate.report import sentences
 from perfgate.report.html_blocks import bullets, data, facts, folded, frame, section, table
 from perfgate.report.html_cases import render_cards, render_case_table
+from perfgate.report.html_history import render_chip_history
 from perfgate.report.html_session import render_session
 from perfgate.report.reproduction import reproduction_command
 from perfgate.report.roofline_chart import RooflineChart, chart_of_report
@@ -21,8 +23,8 @@ MOST_PICTURED = 60
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 
 
-def render_html(report: Report, *, run: Run | None = None) -> str:
-    """Render a report as a page; with the run that it judged also its launches.
+def render_html(report: Report, *, run: Run | None = None, history: ChipHistory | None = None) -> str:
+    """Render a report as a page; with the run that it judged also its launches, with a history also the trends.
 
     All texts of both documents are data: they are shown as they are and change nothing on the page.
     """
@@ -36,6 +38,7 @@ def render_html(report: Report, *, run: Run | None = None) -> str:
             section("cases", f"All cases: {sentences.tally(report.cases)}", render_case_table(rows, run)),
             section("roofline", "Where each case sits", _roofline(report)),
             section("session", "How the GPU fared", render_session(run) if run is not None else ""),
+            section("history", "How the cases moved", render_chip_history(history) if history is not None else ""),
             section("differences", "What differs from the baseline", _differences(report)),
             section("details", "Details", _details(report, run)),
             section("reproduce", "How to reproduce", _reproduce(report)),

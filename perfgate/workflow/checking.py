@@ -13,6 +13,7 @@ from perfgate.core.conclusion import concluded
 from perfgate.core.device import Device, DeviceKind
 from perfgate.core.gate import is_decided, judge, needs_confirmation
 from perfgate.core.gpu import Gpu
+from perfgate.core.history import ChipHistory, history_of_check
 from perfgate.core.multiplicity import impossible, stage_levels
 from perfgate.core.plan import METHOD, CasePlan
 from perfgate.core.policy import Policy, halved_stages
@@ -43,12 +44,14 @@ class CheckResult:
         run: what was measured; None when there was nothing to compare with, so nothing was.
         confirmation: the fresh launches that a regression was measured again with.
         base: what was measured of the base, in turn with the run.
+        history: the baseline's sessions of this chip and the run; None where there are not two.
     """
 
     report: Report
     run: Run | None
     confirmation: Run | None = None
     base: Run | None = None
+    history: ChipHistory | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +95,9 @@ class Check:
         with held(self.device, self.selection, wait=self.wait) as clock_hz, listening() as interruption:
             check = replace(self, policy=policy)
             result = check._measured(baseline, search.found.path.name, clock_hz, interruption)
-        return replace(result, report=replace(result.report, measured_s=time.monotonic() - began_s))
+        history = history_of_check(baseline, result.run, policy) if result.run is not None else None
+        report = replace(result.report, measured_s=time.monotonic() - began_s)
+        return replace(result, report=report, history=history)
 
     def _measured(
         self, baseline: Baseline, source: str, clock_hz: float | None, interruption: Interruption

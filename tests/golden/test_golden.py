@@ -9,12 +9,13 @@ import pytest
 from perfgate.core.report import Report
 from perfgate.report.baseline_markdown import render_baseline_change_markdown
 from perfgate.report.baseline_text import render_baseline, render_baseline_change, render_baseline_list
+from perfgate.report.history_text import render_history
 from perfgate.report.junit import render_junit
 from perfgate.report.markdown import render_markdown
 from perfgate.report.run_text import render_run
 from perfgate.report.table_csv import render_csv
 from perfgate.report.terminal import render_terminal
-from tests.golden import documents
+from tests.golden import documents, histories
 from tests.golden.reports import REPORTS
 
 FOLDER = Path(__file__).parent
@@ -34,6 +35,10 @@ PAGES: dict[str, Callable[[], str]] = {
     "baseline.txt": lambda: render_baseline(documents.baseline()),
     "baselines.txt": lambda: render_baseline_list([("nvidia-h200.json", documents.baseline())]),
     "baseline-change.txt": lambda: render_baseline_change(documents.change()),
+    "history.txt": lambda: render_history(histories.moved()),
+    "history-wide.txt": lambda: render_history(histories.moved(), width=200),
+    "history-ascii.txt": lambda: render_history(histories.moved(), unicode=False),
+    "history-single.txt": lambda: render_history(histories.single()),
     "baseline-change.md": lambda: render_baseline_change_markdown(
         documents.change(), documents.baseline().gpu, run_url="https://ci.example/runs/7"
     ),

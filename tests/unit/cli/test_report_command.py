@@ -9,6 +9,7 @@ import pytest
 from perfgate.cli.main import run as run_command
 from perfgate.cli.results import delivered, emptied_folder
 from perfgate.storage.documents import write_baseline, write_report, write_run
+from perfgate.workflow.checking import CheckResult
 from tests.factories import make_baseline, make_run, make_session, normal_medians
 from tests.golden.reports import regressed
 from tests.unit.report.html_reader import read_page, run_of
@@ -118,7 +119,7 @@ def test_run_option__is_for_html(report: Path, measured: Path, capsys: pytest.Ca
 def test_results__of_a_check_have_the_page_with_its_launches(tmp_path: Path) -> None:
     folder = emptied_folder(tmp_path / "results")
     report = regressed()
-    assert delivered(folder, report=report, run=run_of(report), confirmation=None) == report.exit_code
+    assert delivered(folder, CheckResult(report=report, run=run_of(report))) == report.exit_code
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert read_page(page).faults == []
     assert 'class="launches"' in page
