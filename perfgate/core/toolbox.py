@@ -137,6 +137,18 @@ class Toolbox(Protocol):
         """Copy an array to the device, in stream order."""
         ...
 
+    def tensor_map(self, matrix: Buffer, *, shape: tuple[int, int], box: tuple[int, int], element_bytes: int) -> Buffer:
+        """Return a map of a row-major matrix for the copy engine of Hopper and later (TMA), in device memory.
+
+        Boxes of ``box`` rows and columns lie in shared memory with the swizzle of 128 bytes; outside of the
+        matrix is zero. A kernel takes the map as a pointer, and acquires it before its first use
+        (``fence.proxy.tensormap``), since the host wrote it.
+
+        Raises:
+            DeviceError: there is none, e.g. of rows that are no multiples of 16 bytes.
+        """
+        ...
+
     def pinned(self, count: int, dtype: Any) -> np.ndarray:
         """Return uninitialised page-locked host memory; it lives as long as something refers to it."""
         ...

@@ -6,11 +6,13 @@ INT32); written as BF16, FP16, FP32, BF16 and INT32.
 
 from perfgate.core.case import AbsentCase, Case
 from perfgate.core.gpu import Gpu
+from perfgate.suite.gemm_wgmma import wgmma_kernel
 from perfgate.suite.product import BF16, FP8, FP16, INT8, TF32, Format, ProductKernel, Shape, product_case, product_work
 from perfgate.suite.sizes import DoesNotFitError, checked_footprint, checked_tensor_s
 
 VERSION = 1
 _ORDER, _LARGE_ORDER = 4096, 8192
+_HOPPER = "9.0"
 
 
 def default_tensor_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
@@ -47,5 +49,7 @@ def tensor_kernel(gpu: Gpu, form: Format, shape: Shape) -> ProductKernel:
     Raises:
         DoesNotFitError: there is none, and why.
     """
+    if gpu.compute_capability == _HOPPER:
+        return wgmma_kernel(form, shape)
     message = f"no kernel for {form.name} products of {shape} on compute capability {gpu.compute_capability}"
     raise DoesNotFitError(message)

@@ -10,6 +10,7 @@ from perfgate.core.toolbox import Buffer
 from perfgate.devices.cuda.compiler import CodeCache
 from perfgate.devices.cuda.driver import driver
 from perfgate.devices.cuda.memory import Arena, ArenaBuffer
+from perfgate.devices.cuda.tensor_map import MAP_BYTES, encoded_tensor_map
 from perfgate.errors import DeviceError
 
 # More dynamic shared memory than this must be asked for explicitly.
@@ -159,6 +160,14 @@ class CudaToolbox:
             raise ValueError(message)
         self.synchronize()
         driver().memcpy_htod(buffer.address, np.ascontiguousarray(values))
+
+    def tensor_map(
+        self, matrix: Buffer, *, shape: tuple[int, int], box: tuple[int, int], element_bytes: int
+    ) -> ArenaBuffer:
+        """See core.toolbox.Toolbox.tensor_map."""
+        place = self.buffer(MAP_BYTES)
+        self.write(place, encoded_tensor_map(matrix.address, shape=shape, box=box, element_bytes=element_bytes))
+        return place
 
     def pinned(self, count: int, dtype: Any) -> np.ndarray:
         """See core.toolbox.Toolbox.pinned."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from perfgate.resources import resource_folder
 
 _KERNEL = re.compile(
-    r'extern "C" __global__ void(?P<bounds> __launch_bounds__\([^)]*\))?\s+(?P<name>\w+)\((?P<args>[^)]*)\)'
+    r'extern "C" __global__ void(?: [A-Z]+)?(?P<bounds> __launch_bounds__\([^)]*\))?\s+(?P<name>\w+)\((?P<args>[^)]*)\)'
 )
 # Sources that check outputs: they are never timed, and no part of what a case's version freezes.
 CHECKING = frozenset({"verify.cu", "product_verify.cu"})

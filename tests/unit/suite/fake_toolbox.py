@@ -1,6 +1,7 @@
 """A Toolbox in numpy: buffers are host arrays, kernels are emulated, every bind is recorded."""
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,6 +78,7 @@ class FakeToolbox:
     executed: list[str] = field(default_factory=list)
     allocated_bytes: int = 0
     kernels: dict[str, Callable[[Bind], None]] = field(default_factory=dict)
+    maps: dict[int, tuple[FakeBuffer, tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
 
     def kernel(self, source: str, function: str, *, defines: Mapping[str, int | str] | None = None) -> FakeKernel:
         return FakeKernel(self, source, function, defines or {})
@@ -109,6 +111,16 @@ class FakeToolbox:
         assert target.nbytes <= source.size_bytes
         self.copies.append((target.nbytes, source.size_bytes))
         return lambda: np.copyto(target, self.read(source, target.dtype, target.size))
+
+    def tensor_map(
+        self, matrix: FakeBuffer, *, shape: tuple[int, int], box: tuple[int, int], element_bytes: int
+    ) -> FakeBuffer:
+        assert shape[1] * element_bytes % 16 == 0
+        assert box[1] * element_bytes <= 128
+        assert matrix.size_bytes == math.prod(shape) * element_bytes
+        place = self.buffer(128)
+        self.maps[place.address] = (matrix, shape, box)
+        return place
 
     def synchronize(self) -> None:
         pass

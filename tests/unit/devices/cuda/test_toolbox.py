@@ -133,6 +133,23 @@ def test_read_and_write__stay_within_the_buffer(bench: Bench) -> None:
         bench.toolbox.read(buffer, np.float32, 4, offset_bytes=4)
 
 
+def test_tensor_map__lies_in_device_memory_aligned_as_maps_must(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = np.arange(16, dtype=np.uint64)
+    asked: list[Any] = []
+
+    def encoded(address: int, **geometry: Any) -> np.ndarray:
+        asked.append((address, geometry))
+        return words
+
+    monkeypatch.setattr(toolbox, "encoded_tensor_map", encoded)
+    matrix = bench.toolbox.buffer(2 * 64 * 128)
+    geometry: dict[str, Any] = {"shape": (64, 128), "box": (64, 64), "element_bytes": 2}
+    found = bench.toolbox.tensor_map(matrix, **geometry)
+    assert asked == [(matrix.address, geometry)]
+    assert found.address % 64 == 0
+    assert bench.toolbox.read(found, np.uint64, 16).tolist() == words.tolist()
+
+
 def test_read__waits_for_the_stream(bench: Bench) -> None:
     buffer = bench.toolbox.buffer(16)
     bench.toolbox.write(buffer, np.zeros(4, dtype=np.float32))
