@@ -1,209 +1,74 @@
-"""Own kernels on the GPU at hand: controls and planted changes through check --against, callables that misbehave.
+"""Own kernels on the GPU at hand: frameworks, misuse, controls and planted changes through check --against.
 
-    python benchmarks/own_kernels.py [--launches 12] [--repeats 2] [--json FILE]
+    python benchmarks/own_kernels.py FOLDER [--stage NAME]... [--launches 12]
 
-Makes a repository of six cases (five kernels, one callable of PyCUDA's) in a temporary folder and calls the command in
-it. A control must pass; +0.5 % injected into the change must be found in exactly that case; a kernel whose accesses
-were scattered must be found; each misbehaving callable must be refused by name, beside one that behaves.
+Makes a repository of the suites in benchmarks/own in a temporary folder and calls the command in it. Writes into FOLDER
+after every stage: stages.json with what was found, and the run documents of both sides of every comparison, from which
+benchmarks/own_checks.py judges many checks. Exits 1 when a stage is not as expected.
 """
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from perfgate.core.case import Unit
-from perfgate.core.summary import launch_statistics
+from perfgate.core.summary import launch_statistics, relative_spread
+from perfgate.errors import PerfgateError
 from perfgate.storage.documents import read_run
 
-KERNELS = r"""
-extern "C" __global__ void axpy(const float* __restrict__ x, float* __restrict__ out, float scale, unsigned n) {
-    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        out[i] = scale * x[i];
-    }
-}
+HERE = Path(__file__).resolve().parent
+EXAMPLE = HERE.parent / "examples" / "own-kernels"
 
-extern "C" __global__ void transpose(const float* __restrict__ in, float* __restrict__ out, unsigned n) {
-    __shared__ float tile[32][33];
-    const unsigned x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
-    for (unsigned row = 0; row < 32; row += 8) {
-        tile[threadIdx.y + row][threadIdx.x] = in[(size_t)(y + row) * n + x];
-    }
-    __syncthreads();
-    const unsigned u = blockIdx.y * 32 + threadIdx.x, v = blockIdx.x * 32 + threadIdx.y;
-    for (unsigned row = 0; row < 32; row += 8) {
-        out[(size_t)(v + row) * n + u] = tile[threadIdx.x][threadIdx.y + row];
-    }
-}
-
-extern "C" __global__ void gather(const float* __restrict__ in, const int* __restrict__ index, float* __restrict__ out,
-                                  unsigned n) {
-    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        out[i] = in[index[i]];
-    }
-}
-
-extern "C" __global__ void polynomial(const float* __restrict__ x, float* __restrict__ out, unsigned n) {
-    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        float value = x[i], sum = 0.0f;
-        for (int step = 0; step < 256; ++step) {
-            sum = sum * value + 0.5f;
-        }
-        out[i] = sum;
-    }
-}
-"""
-
-SUITE = r"""
-import numpy as np
-import perfgate.api as pg
-
-def polynomial(x):
-    total, value = np.zeros_like(x), x
-    for _ in range(256):
-        total = total * value + np.float32(0.5)
-    return total
-
-def suite(gpu):
-    shared = {"source": "kernels.cu", "block": 256}
-    for n in (2**20, 2**26):
-        yield pg.cuda_case(gpu, "vector.axpy", axes={"n": n}, function="axpy", grid=n // 256, **shared,
-                           args=[pg.Input(n), pg.Output(n), np.float32(2), np.uint32(n)],
-                           reference=lambda x: 2 * x, graph=n == 2**20)
-    n = 8192
-    yield pg.cuda_case(gpu, "matrix.transpose", axes={"n": n}, source="kernels.cu", function="transpose",
-                       grid=(n // 32, n // 32), block=(32, 8), args=[pg.Input((n, n)), pg.Output((n, n)), np.uint32(n)],
-                       reference=lambda x: x.T)
-    n = 2**25
-    yield pg.cuda_case(gpu, "vector.gather", axes={"n": n}, function="gather", grid=n // 256, **shared,
-                       args=[pg.Input(n), pg.Input(n, "int32", below=n), pg.Output(n), np.uint32(n)],
-                       reference=lambda x, index: x[index])
-    yield pg.cuda_case(gpu, "vector.polynomial", axes={"n": n}, function="polynomial", grid=n // 256, **shared,
-                       args=[pg.Input(n), pg.Output(n), np.uint32(n)], reference=polynomial, tolerance=1e-3,
-                       work_flop=512 * n, pipe="fp32")
-    yield pg.callable_case("copy.pycuda", copy, work=pg.Work(read_bytes=2**30, write_bytes=2**30))
-
-class Raw:
-    def __init__(self, allocation, count):
-        self.allocation = allocation
-        self.__cuda_array_interface__ = {"shape": (count,), "typestr": "<f4", "data": (int(allocation), False),
-                                         "version": 3}
-
-def arrays(count):
-    import pycuda.driver as cuda
-
-    values = np.random.default_rng(1).random(count, dtype=np.float32)
-    source, target = cuda.mem_alloc(4 * count), cuda.mem_alloc(4 * count)
-    cuda.memcpy_htod(source, values)
-    return cuda, values, source, target
-
-def copy(stream):
-    cuda, values, source, target = arrays(2**28)
-    yield pg.Execution(lambda: cuda.memcpy_dtod_async(int(target), int(source), 2**30, stream.native),
-                       outputs=[Raw(target, 2**28)], reference=lambda: values)
-    source.free()
-    target.free()
-"""
-
-MISUSE = (
-    SUITE.partition("def suite(gpu):")[0]
-    + "class Raw:"
-    + SUITE.partition("class Raw:")[2]
-    + r"""
-COUNT = 2**22
-
-def case(body):
-    def setup(stream):
-        cuda, values, source, target = arrays(COUNT)
-        def enqueue(where=stream.native):
-            cuda.memcpy_dtod_async(int(target), int(source), 4 * COUNT, where)
-        yield pg.Execution(body(cuda, stream, enqueue), outputs=[Raw(target, COUNT)], reference=lambda: values)
-    return setup
-
-def behaves(cuda, stream, enqueue):
-    return enqueue
-
-def synchronizes(cuda, stream, enqueue):
-    def run():
-        enqueue()
-        stream.native.synchronize()
-    return run
-
-def strays(cuda, stream, enqueue):
-    other = cuda.Stream(1)
-    return lambda: enqueue(other)
-
-def floods(cuda, stream, enqueue):
-    def run():
-        for _ in range(2000):
-            enqueue()
-    return run
-
-def leaks(cuda, stream, enqueue):
-    lost = []
-    def run():
-        lost.append(cuda.mem_alloc(2**16))
-        enqueue()
-    return run
-
-def raises(cuda, stream, enqueue):
-    raise ValueError("no such size")
-
-def lacks(cuda, stream, enqueue):
-    import a_package_that_is_not_there
-    return enqueue
-
-def idles(cuda, stream, enqueue):
-    return lambda: None
-
-def suite(gpu):
-    for body in (behaves, synchronizes, strays, floods, leaks, raises, lacks, idles):
-        yield pg.callable_case(f"misuse.{body.__name__}", case(body))
-    n = 2**22
-    yield pg.cuda_case(gpu, "misuse.short", source="kernels.cu", function="axpy", grid=1, block=256,
-                       args=[pg.Input(n), pg.Output(n), np.float32(2), np.uint32(n)], reference=lambda x: 2 * x)
-"""
-)
 # What the reason of each must say, one of these; none where the case must be measured. An allocation may wait.
 REASONS: dict[str, tuple[str, ...]] = {
-    "misuse.behaves": (),
-    "misuse.synchronizes": ("synchronizes",),
-    "misuse.strays": ("another stream",),
-    "misuse.floods": ("enqueues",),
-    "misuse.leaks": ("leaks memory", "synchronizes"),
-    "misuse.raises": ("ValueError: no such size",),
-    "misuse.lacks": ("a_package_that_is_not_there",),
-    "misuse.idles": ("enqueue its work",),
-    "misuse.short": ("left unwritten", "exit 6"),
+    "behaves": (),
+    "synchronizes": ("synchronizes",),
+    "strays": ("another stream",),
+    "floods": ("enqueues",),
+    "leaks": ("leaks memory", "synchronizes"),
+    "raises": ("ValueError: no such size",),
+    "raises_late": ("the pool is empty",),
+    "lacks": ("a_package_that_is_not_there",),
+    "idles": ("enqueue its work",),
+    "torch_item": ("synchronizes",),
+    "torch_strays": ("another stream",),
+    "cupy_get": ("synchronizes",),
+    "no_array": ("not an array on the device",),
+    "yields_twice": ("yields twice",),
+    "no_program": ("cannot be started",),
 }
+WRONG = ("wrong", "unwritten", "short")
+PLANTED = ("vector.axpy", "product.torch")
 STRAIGHT = "const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) {\n        out[i] = scale"
 SCATTERED = STRAIGHT.replace(
     "const unsigned i = blockIdx.x * blockDim.x + threadIdx.x",
     "const unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t % 8 * 32 + t / 8",
 )
 
+Found = dict[str, Any]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a step came to."""
+class Bench:
+    """Where the stages work and what they leave.
 
-    name: str
-    as_expected: bool
-    exit_code: int
-    duration_s: float
+    Attributes:
+        project: the repository.
+        kept: folder of the results.
+        launches: of each side.
+    """
+
+    project: Path
+    kept: Path
     launches: int
-    verdicts: dict[str, str]
-    changes: dict[str, float]
-    spreads: dict[str, float]
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -212,110 +77,174 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
 
 
-def called(folder: Path, *arguments: str) -> tuple[int, float]:
-    """Call perfgate; return exit code and seconds."""
+def called(folder: Path, *command: str) -> tuple[int, float, str]:
+    """Run Python on a module; return exit code, seconds and output."""
     began_s = time.monotonic()
-    finished = subprocess.run([sys.executable, "-m", "perfgate", *arguments], cwd=folder, check=False)
-    return finished.returncode, time.monotonic() - began_s
+    finished = subprocess.run(
+        [sys.executable, "-m", *command], cwd=folder, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    duration_s = time.monotonic() - began_s
+    text = finished.stdout.decode("utf-8", "replace")
+    print(f"$ {' '.join(command)}\n{text}exit {finished.returncode}, {duration_s:.1f} s\n", flush=True)
+    return finished.returncode, round(duration_s, 2), text
 
 
-def pair_spreads(folder: Path) -> dict[str, float]:
-    """Return the standard deviation between launches of each case of the change, relative to the median."""
-    run = read_run(folder / "perfgate-results" / "run.json")
-    values = {case_id: launch_statistics(run, case_id, Unit.SECONDS) for case_id in run.cases}
-    return {case_id: float(np.std(one, ddof=1) / np.median(one)) for case_id, one in values.items() if len(one) > 1}
+def repository(folder: Path, source: Path) -> Path:
+    """Return a repository with a commit of what a folder holds."""
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    git(folder, "init", "--quiet")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "base")
+    return folder
 
 
-def against(name: str, folder: Path, arguments: tuple[str, ...], *, slower: tuple[str, ...]) -> Outcome:
-    """Compare the working tree with its base; what is slower is named by the first part of its id."""
-    code, duration_s = called(folder, "check", "--against", "HEAD", "--suite", "suite.py", "--quiet", *arguments)
-    report = json.loads((folder / "perfgate-results" / "report.json").read_text(encoding="utf-8"))
+def frameworks(bench: Bench) -> Found:
+    """One launch of everything that can be handed a stream."""
+    subprocess.run(["nvcc", "-O2", "-arch=native", "-o", "program", "program.cu"], cwd=bench.project, check=True)
+    place = bench.kept / "frameworks.json"
+    code, duration_s, _ = called(
+        bench.project, "perfgate", "run", str(place), "--suite", "frameworks.py", "--launches", "1"
+    )
+    (launch,) = read_run(place).launches
+    return {"as_expected": code == 0 and not launch.failures, "s": duration_s, "failures": dict(launch.failures)}
+
+
+def misuse(bench: Bench) -> Found:
+    """What misbehaves is refused, each by its reason; a wrong output ends the command."""
+    place = bench.kept / "misuse.json"
+    options = ("perfgate", "run", str(place), "--suite", "misuse.py", "--launches", "1", "--case")
+    chosen = [word for name in REASONS for word in ("--case", f"misuse.{name}")][1:]
+    _, duration_s, _ = called(bench.project, *options, *chosen)
+    (launch,) = read_run(place).launches
+    measured = dict.fromkeys(launch.cases, "measured")
+    said = {name: (measured | dict(launch.failures)).get(f"misuse.{name}", "nothing") for name in REASONS}
+    strange = [
+        name
+        for name, reasons in REASONS.items()
+        if not (any(one in said[name] for one in reasons) if reasons else said[name] == "measured")
+    ]
+    chosen = [word for name in WRONG for word in ("--case", f"misuse.{name}")][1:]
+    code, _, text = called(bench.project, *options, *chosen)
+    said["wrong"] = text
+    strange += [name for name in WRONG if code != 6 or f"misuse.{name}: wrong output" not in text]
+    return {"as_expected": not strange, "not_as_expected": strange, "s": duration_s, "said": said}
+
+
+def overhead(bench: Bench) -> Found:
+    """What measuring adds to an execution, and what a launch spends its time on."""
+    place = bench.kept / "overhead.json"
+    code, duration_s, _ = called(bench.project, "overhead", str(place))
+    found = json.loads(place.read_text(encoding="utf-8"))
+    worst = [sorted(one["ratios"])[len(one["ratios"]) // 2] for one in found["overhead"].values() if "ratios" in one]
+    return {"as_expected": code == 0 and max(worst) < 1e-3, "s": duration_s, "worst": worst, **found}
+
+
+def fixture(bench: Bench) -> Found:
+    """The pytest plugin: in one process, and in fresh ones."""
+    options = ("pytest", "-q", "-p", "no:cacheprovider", "-p", "perfgate.testing.plugin", "test_ops.py")
+    alone = called(bench.project, *options, "--perfgate-run", str(bench.kept / "pytest.json"))
+    launched = called(bench.project, *options, "--perfgate-launches", "2")
+    is_expected = all(code == 1 and "2 failed, 4 passed" in text for code, _, text in (alone, launched))
+    return {"as_expected": is_expected, "s": [alone[1], launched[1]], "said": [alone[2][-3000:], launched[2][-3000:]]}
+
+
+def example(bench: Bench) -> Found:
+    """The example as its page tells: measured once, then with its planted regression."""
+    folder = bench.project.parent / "example"
+    project = folder if folder.exists() else repository(folder, EXAMPLE)
+    once, once_s, _ = called(project, "perfgate", "run", str(bench.kept / "example.json"), "--launches", "1")
+    same, same_s, _ = called(project, "perfgate", "check", "--against", "HEAD")
+    git(project, "apply", "planted-regression.patch")
+    planted = compared("example", bench, project, slower=("image.blur[width=4096]", "image.blur[width=8192]"))
+    git(project, "checkout", "kernels")
+    is_expected = once == 0 and same == 0 and planted["as_expected"]
+    return {**planted, "as_expected": is_expected, "once_s": once_s, "same_s": same_s}
+
+
+def compared(name: str, bench: Bench, project: Path, *arguments: str, slower: tuple[str, ...]) -> Found:
+    """Compare a working tree with its base, and keep both runs."""
+    command = ("perfgate", "check", "--against", "HEAD", "--launches", str(bench.launches), *arguments)
+    code, duration_s, _ = called(project, *command)
+    results = project / "perfgate-results"
+    report = json.loads((results / "report.json").read_text(encoding="utf-8"))
+    spreads = {}
+    for side in ("base", "run"):
+        if (results / f"{side}.json").exists():
+            shutil.copy(results / f"{side}.json", bench.kept / f"{name}.{side}.json")
+            run = read_run(results / f"{side}.json")
+            spreads[side] = {
+                case_id: relative_spread(launch_statistics(run, case_id, Unit.SECONDS)) for case_id in run.cases
+            }
     verdicts = {case["id"]: case["verdict"] for case in report["cases"]}
-    found = sorted({case_id for case_id, verdict in verdicts.items() if verdict == "regressed"})
+    found = sorted(case_id for case_id, verdict in verdicts.items() if verdict == "regressed")
     others = {verdict for case_id, verdict in verdicts.items() if case_id not in found}
-    return Outcome(
-        name=name,
-        as_expected=found == sorted(slower)
+    return {
+        "as_expected": found == sorted(slower)
         and others <= {"unchanged", "inconclusive"}
         and code == (1 if slower else 0),
-        exit_code=code,
-        duration_s=round(duration_s, 1),
-        launches=report["launches"],
-        verdicts=verdicts,
-        changes={case["id"]: case["change"]["value"] for case in report["cases"] if case["change"]},
-        spreads=pair_spreads(folder),
-    )
-
-
-def misused(folder: Path) -> tuple[bool, dict[str, str]]:
-    """Measure the callables that misbehave; tell what was said of each, and whether it was what is expected."""
-    (folder / "misuse.py").write_text(MISUSE, encoding="utf-8")
-    code, duration_s = called(folder, "run", "misuse.json", "--suite", "misuse.py", "--launches", "1", "--quiet")
-    print(f"misuse: exit {code}, {duration_s:.1f} s", flush=True)
-    # A wrong output ends the command; the journal's reasons are in the run where there is one.
-    place = folder / "misuse.json"
-    if not place.exists():
-        arguments = [one for case_id in REASONS if case_id != "misuse.short" for one in ("--case", case_id)]
-        called(folder, "run", "misuse.json", "--suite", "misuse.py", "--launches", "1", "--quiet", *arguments)
-    (launch,) = read_run(place).launches
-    said = {
-        case_id: launch.failures.get(case_id, "measured" if case_id in launch.cases else "?") for case_id in REASONS
+        "exit": code,
+        "s": duration_s,
+        "measured_s": report.get("measured_s"),
+        "launches": report["launches"],
+        "verdicts": verdicts,
+        "changes": {case["id"]: case["change"]["value"] for case in report["cases"] if case["change"]},
+        "spreads": spreads,
     }
-    if code == 6:
-        said["misuse.short"] = "wrong output (exit 6)"
-    is_expected = all(
-        said[case_id] == "measured" if not reasons else any(reason in said[case_id] for reason in reasons)
-        for case_id, reasons in REASONS.items()
-    )
-    return is_expected, said
+
+
+def control(bench: Bench) -> Found:
+    """Both sides the same, measured all the same: no alarm."""
+    return compared("control", bench, bench.project, "--suite", "suite.py", "--control", slower=())
+
+
+def planted(bench: Bench) -> Found:
+    """+0.5 % injected into a bandwidth-bound case and a matrix product: both found, and nothing else."""
+    rehearsed = [word for case_id in PLANTED for word in ("--inject", f"{case_id}=+0.5%")]
+    return compared("planted", bench, bench.project, "--suite", "suite.py", "--control", *rehearsed, slower=PLANTED)
+
+
+def edits(bench: Bench) -> Found:
+    """Accesses scattered are found; a comment compiles to the same code, which is not measured."""
+    source = bench.project / "kernels.cu"
+    before = source.read_text(encoding="utf-8")
+    options = ("--suite", "suite.py", "--case", "vector.*")
+    source.write_text(before.replace("out[i] = scale * x[i];", "out[i] = scale * x[i];  // twice"), encoding="utf-8")
+    comment = compared("comment", bench, bench.project, *options, slower=())
+    source.write_text(before.replace(STRAIGHT, SCATTERED), encoding="utf-8")
+    scattered = compared("scattered", bench, bench.project, *options, slower=("vector.axpy",))
+    source.write_text(before, encoding="utf-8")
+    return {
+        "as_expected": comment["as_expected"] and scattered["as_expected"],
+        "comment": comment,
+        "scattered": scattered,
+    }
+
+
+STAGES: dict[str, Callable[[Bench], Found]] = {
+    one.__name__: one for one in (frameworks, misuse, overhead, fixture, example, control, planted, edits)
+}
 
 
 def main() -> int:
-    """Run all steps; exit 1 when one is not as expected."""
+    """Run the stages; exit 1 when one is not as expected."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where results are kept")
+    parser.add_argument("--stage", action="append", choices=list(STAGES), help="only these (repeatable)")
     parser.add_argument("--launches", type=int, default=12, help="launches a side")
-    parser.add_argument("--repeats", type=int, default=2, help="A/A controls")
-    parser.add_argument("--json", type=Path, help="also write what was found there")
     options = parser.parse_args()
-    launches = ("--launches", str(options.launches))
-    outcomes = []
+    options.folder.mkdir(parents=True, exist_ok=True)
+    stages: dict[str, Found] = {}
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "project"
-        folder.mkdir()
-        git(folder, "init", "--quiet")
-        (folder / "kernels.cu").write_text(KERNELS, encoding="utf-8")
-        (folder / "suite.py").write_text(SUITE, encoding="utf-8")
-        git(folder, "add", "--all")
-        git(folder, "commit", "--quiet", "--message", "base")
-        is_refused, said = misused(folder)
-        for case_id, reason in said.items():
-            print(f"  {case_id}: {reason}")
-        outcomes.extend(
-            against(f"A/A control {index + 1}", folder, ("--control", *launches), slower=())
-            for index in range(options.repeats)
-        )
-        for case_id in ("matrix.transpose[n=8192]", "vector.polynomial[n=33554432]"):
-            injected = ("--control", "--inject", f"{case_id}=+0.5%", *launches)
-            outcomes.append(against(f"{case_id} +0.5 %", folder, injected, slower=(case_id,)))
-        source = folder / "kernels.cu"
-        source.write_text(KERNELS.replace(STRAIGHT, SCATTERED), encoding="utf-8")
-        slower = ("vector.axpy[n=67108864]",)
-        outcomes.append(against("axpy scattered", folder, launches, slower=slower))
-        source.write_text(
-            KERNELS.replace("out[i] = scale * x[i];", "out[i] = scale * x[i];  // twice"), encoding="utf-8"
-        )
-        outcomes.append(against("a comment", folder, launches, slower=()))
-    print("\n| step | as expected | exit | launches | s | verdicts |\n|---|---|---|---|---|---|")
-    for one in outcomes:
-        verdicts = ", ".join(f"{key.split('[')[0]} {value}" for key, value in one.verdicts.items())
-        mark = "yes" if one.as_expected else "NO"
-        print(f"| {one.name} | {mark} | {one.exit_code} | {one.launches} | {one.duration_s} | {verdicts} |")
-        for case_id, change in one.changes.items():
-            print(f"|  | {case_id} | {change:+.4%} | sd {one.spreads.get(case_id, float('nan')):.4%} |  |  |")
-    if options.json:
-        document = {"misuse": said, "steps": [asdict(one) for one in outcomes]}
-        options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    return 0 if is_refused and all(one.as_expected for one in outcomes) else 1
+        project = repository(Path(name) / "project", HERE / "own")
+        bench = Bench(project=project, kept=options.folder.resolve(), launches=options.launches)
+        for stage in options.stage or list(STAGES):
+            try:
+                stages[stage] = STAGES[stage](bench)
+            except (OSError, ValueError, KeyError, PerfgateError, subprocess.CalledProcessError) as error:
+                stages[stage] = {"as_expected": False, "error": f"{type(error).__name__}: {error}"}
+            print(f"{stage}: {'as expected' if stages[stage]['as_expected'] else 'NOT AS EXPECTED'}", flush=True)
+            (bench.kept / "stages.json").write_text(json.dumps(stages, indent=1) + "\n", encoding="utf-8")
+    return 0 if all(one["as_expected"] for one in stages.values()) else 1
 
 
 if __name__ == "__main__":
