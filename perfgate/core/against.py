@@ -5,8 +5,8 @@ sessions. What only one side has is listed; what is the same on both is not meas
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,40 +21,14 @@ from perfgate.core.judgement import is_gated
 from perfgate.core.paired import noise_bound, paired_comparison, paired_interval, refuse_too_few
 from perfgate.core.policy import Policy
 from perfgate.core.report import BaselineUsed, CaseResult, Cause, Estimate, Margin, MarginSource, Report
-from perfgate.core.run import CaseInfo, Launch, Run
+from perfgate.core.run import CaseInfo, Launch
 from perfgate.core.selection import is_match
+from perfgate.core.sides import Sides
 from perfgate.core.summary import launch_statistic
 from perfgate.core.validity import Measured, Unusable, measured
 from perfgate.core.verdict import CaseVerdict, CheckVerdict
 
 SAME_CODE = "the same code on both sides: not measured"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
-    """What was measured of both sides.
-
-    Attributes:
-        base, head: their runs; of the same GPU, in one session.
-        pairs: neighbouring launches, that of the base first.
-        same: described cases that are the same on both sides, and so were not measured.
-        only_head, only_base: cases that the other side lacks, described.
-        failed: cases that could not be measured on one of the sides, and why.
-        is_redefined: the suites' own files differ: geometry, arguments, or the code that they call.
-        wrong_output: cases of the head whose output is wrong.
-        base_name: what the base is, for people.
-    """
-
-    base: Run
-    head: Run
-    pairs: tuple[tuple[Launch, Launch], ...]
-    same: Mapping[str, CaseInfo] = field(default_factory=dict)
-    only_head: Mapping[str, CaseInfo] = field(default_factory=dict)
-    only_base: Mapping[str, CaseInfo] = field(default_factory=dict)
-    failed: Mapping[str, tuple[CaseInfo, str]] = field(default_factory=dict)
-    is_redefined: bool = False
-    wrong_output: tuple[str, ...] = ()
-    base_name: str = "base"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

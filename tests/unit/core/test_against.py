@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perfgate.core.against import SAME_CODE, Sides, judged_against
+from perfgate.core.against import SAME_CODE, judged_against
 from perfgate.core.case import Timing, Work
 from perfgate.core.policy import Policy
 from perfgate.core.report import CaseResult, MarginSource, Report
 from perfgate.core.run import CaseInfo, Health, Launch, Run
+from perfgate.core.sides import Sides
 from perfgate.core.verdict import CaseVerdict, CheckVerdict
 from perfgate.errors import ConfigurationError, ExitCode
 from tests.factories import make_case_info, make_run, normal_medians

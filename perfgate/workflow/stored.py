@@ -1,0 +1,49 @@
+"""What the stored baseline says of a change that is judged by its base: told beside, never decisive."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from perfgate.core.caveat import Caveat
+from perfgate.core.policy import Policy
+from perfgate.core.run import Run
+from perfgate.core.sides import FIRST_INDEX
+from perfgate.core.units import percent_text
+from perfgate.core.verdict import CaseVerdict
+from perfgate.errors import PerfgateError
+from perfgate.storage.baselines import find_baseline
+from perfgate.workflow.cases import Selection
+from perfgate.workflow.checking import compared, selected_baseline
+
+CODE = "stored-baseline"
+
+
+def stored_verdict(place: Path, head: Run, selection: Selection, policy: Policy) -> Caveat | None:
+    """Judge the launches of a change that were measured in turn by the stored baseline of this GPU.
+
+    None where nothing was measured, there is no baseline, or it knows none of the cases.
+    """
+    launches = tuple(launch for launch in head.launches if launch.index >= FIRST_INDEX)
+    measured = {case_id: info for case_id, info in head.cases.items() if any(case_id in one.cases for one in launches)}
+    if not measured:
+        return None
+    try:
+        found = find_baseline(place, head.gpu).found
+        if found is None:
+            return None
+        baseline = selected_baseline(found.baseline, replace(selection, cases=tuple(measured)))
+        if not any(session.cases for session in baseline.sessions):
+            return None
+        report = compared(baseline, found.path.name, replace(head, cases=measured, launches=launches), policy)
+    except PerfgateError as error:
+        return Caveat(code=CODE, message=f"the stored baseline gives no verdict: {error.message}")
+    slower = [
+        f"{case.id} {percent_text(case.change.value, signed=True)}"
+        for case in report.cases
+        if case.verdict in (CaseVerdict.REGRESSED, CaseVerdict.SUSPECTED) and case.change is not None
+    ]
+    told = f": {', '.join(slower)}; slower than it was, whatever this change does" if slower else ""
+    return Caveat(
+        code=CODE,
+        message=f"this machine against its stored baseline {found.path.name}: {report.verdict}{told}",
+        remedy="the comparison with the base decides",
+    )
