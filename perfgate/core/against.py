@@ -77,6 +77,7 @@ def judged_against(sides: Sides, policy: Policy, created_utc: str) -> Report:
             sessions_of_chip=1,
             newest_utc=sides.base.created_utc,
             environment=sides.base.environment,
+            base_commit=sides.base.environment.commit,
         ),
         causes=health_causes(sides.head.health_before, sides.head.health_after),
         caveats=_caveats(sides),

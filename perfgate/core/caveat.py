@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+# Code of the stored baseline's verdict, where the comparison with a base decides.
+STORED_BASELINE = "stored-baseline"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caveat:

@@ -149,13 +149,18 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineUsed:
-    """Which baseline sessions a check was judged against."""
+    """Which baseline sessions a check was judged against.
+
+    Attributes:
+        base_commit: commit that was measured in the same session; None for a stored baseline.
+    """
 
     source: str
     sessions: int
     sessions_of_chip: int
     newest_utc: str | None
     environment: Environment | None = None
+    base_commit: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

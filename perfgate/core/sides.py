@@ -65,6 +65,12 @@ def sides_of(base: Run, head: Run) -> Sides:
     )
 
 
+def is_same_session(base: Run, head: Run) -> bool:
+    """Whether two documents can be of one session: the same GPU, measured the same way."""
+    fields = ("gpu", "device_kind", "method", "settings")
+    return all(getattr(base, name) == getattr(head, name) for name in fields)
+
+
 def failures(case_ids: Iterable[str], base: Run, head: Run) -> dict[str, str]:
     """Return the cases that a pilot has no time of, and why."""
     found: dict[str, str] = {}

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from perfgate.core.caveat import STORED_BASELINE
 from perfgate.core.report import Report
 from perfgate.core.verdict import CaseVerdict, CheckVerdict
 from perfgate.report import blocks, sentences
@@ -32,6 +33,7 @@ SHED_ORDER = (
     "other cases",
     "next step",
     "footer",
+    "stored baseline",
     "notices",
 )
 
@@ -76,15 +78,17 @@ def render_markdown(
 
 def _sections(report: Report, rows: Sequence[Row], notices: Sequence[str], run_url: str | None) -> Iterable[_Section]:
     yield _Section(name="verdict", text=_verdict(report))
+    yield _Section(name="stored baseline", text=_stored(report))
     yield _Section(name="notices", text="\n\n".join(f"**{blocks.data(one)}**" for one in notices))
     yield _Section(name="next step", text=_next_step(report))
-    yield _Section(name="failing cases", text=_moved([one for one in rows if one.result.verdict in _FAILING]))
-    yield _Section(name="other cases", text=_moved([one for one in rows if _is_other(one)]))
-    yield _Section(name="caveats", text=blocks.bullets([one.sentence for one in report.caveats]))
+    yield _Section(name="failing cases", text=_moved(report, [one for one in rows if one.result.verdict in _FAILING]))
+    yield _Section(name="other cases", text=_moved(report, [one for one in rows if _is_other(one)]))
+    doubts = [one.sentence for one in report.caveats if one.code != STORED_BASELINE]
+    yield _Section(name="caveats", text=blocks.bullets(doubts))
     yield _Section(name="differences", text=_differences(report))
     yield _Section(name="roofline", text=_roofline(report, rows))
     yield _Section(name="chart", text=_chart(report))
-    yield _Section(name="all cases", text=_all_cases(rows))
+    yield _Section(name="all cases", text=_all_cases(report, rows))
     yield _Section(name="environment", text=_environment(report))
     yield _Section(
         name="policy", text=blocks.folded("Policy", blocks.pairs("setting", sentences.policy_lines(report.policy)))
@@ -113,7 +117,7 @@ def _shortened(report: Report, rows: Sequence[Row], limit_bytes: int) -> str:
     count = len(failing)
     while count := count // 2:
         text = _joined(
-            [_verdict(report), _moved(failing[:count])], [f"{len(failing) - count} failing cases", *SHED_ORDER]
+            [_verdict(report), _moved(report, failing[:count])], [f"{len(failing) - count} failing cases", *SHED_ORDER]
         )
         if _size_bytes(text) <= limit_bytes:
             return text
@@ -138,6 +142,13 @@ def _verdict(report: Report) -> str:
     return "\n\n".join(parts)
 
 
+def _stored(report: Report) -> str:
+    """The verdict of the stored baseline, where the base decides: another finding, and beside the first."""
+    return "\n\n".join(
+        f"**Beside it:** {blocks.data(one.sentence)}." for one in report.caveats if one.code == STORED_BASELINE
+    )
+
+
 def _next_step(report: Report) -> str:
     parts = []
     if who := sentences.actors(report):
@@ -148,9 +159,13 @@ def _next_step(report: Report) -> str:
     return "\n\n".join(parts)
 
 
-def _moved(rows: Sequence[Row]) -> str:
+def _other_side(report: Report) -> str:
+    return "base" if report.baseline is not None and report.baseline.base_commit is not None else "baseline"
+
+
+def _moved(report: Report, rows: Sequence[Row]) -> str:
     table = blocks.table(
-        ("case", "baseline", "now", "change", "margin", "cause"),
+        ("case", _other_side(report), "now", "change", "margin", "cause"),
         (
             (
                 f"{blocks.name(row.id)}<br>{_verdict_of(row)}",
@@ -218,9 +233,9 @@ def _chart(report: Report) -> str:
     return blocks.folded("Roofline chart", f"```mermaid\n{chart}\n```" if chart else "")
 
 
-def _all_cases(rows: Sequence[Row]) -> str:
+def _all_cases(report: Report, rows: Sequence[Row]) -> str:
     table = blocks.table(
-        ("case", "verdict", "baseline", "now", "change", "margin", "launches"),
+        ("case", "verdict", _other_side(report), "now", "change", "margin", "launches"),
         (
             (
                 blocks.name(row.id),

@@ -15,6 +15,9 @@ _FAILING = (CaseVerdict.REGRESSED, CaseVerdict.SUSPECTED, CaseVerdict.INVALID, C
 def reproduction_command(report: Report) -> str:
     """Return the command line, quoted for a shell, on one line."""
     words = ["perfgate", "check"]
+    base = report.baseline.base_commit if report.baseline is not None else None
+    if base is not None:
+        words += ["--against", base[:12], *(word for name in report.policy.suites for word in ("--suite", name))]
     if report.device_kind != "cuda":
         words += ["--device", report.device_kind]
     failing = [one.id for verdict in _FAILING for one in report.cases if one.verdict is verdict]

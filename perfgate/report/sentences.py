@@ -174,6 +174,8 @@ def baseline_text(baseline: BaselineUsed | None) -> str:
     """Say which baseline a check was judged against."""
     if baseline is None:
         return "none"
+    if baseline.base_commit is not None:
+        return baseline.source
     sessions = f"{counted(baseline.sessions, 'session', 'sessions')}, {baseline.sessions_of_chip} of this chip"
     newest = f", newest {baseline.newest_utc[:10]}" if baseline.newest_utc else ""
     return f"{baseline.source}: {sessions}{newest}"

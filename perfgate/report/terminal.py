@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from perfgate.core.caveat import STORED_BASELINE
 from perfgate.core.report import Report
 from perfgate.core.units import percent_text
 from perfgate.core.verdict import CaseVerdict, CheckVerdict
@@ -187,7 +188,8 @@ def _facts(report: Report, *, verbose: bool) -> Iterator[tuple[str, tuple[str, .
     if report.next_step:
         yield "Next", (report.next_step,)
     yield "Causes", tuple(cause.message for cause in report.causes)
-    yield "Caveats", tuple(one.sentence for one in report.caveats)
+    yield "Beside it", tuple(one.sentence for one in report.caveats if one.code == STORED_BASELINE)
+    yield "Caveats", tuple(one.sentence for one in report.caveats if one.code != STORED_BASELINE)
     yield "Identity", tuple(map(sentences.difference_text, report.identity_differences))
     yield "Differs", tuple(map(sentences.difference_text, report.environment_differences))
     yield "Baseline", (sentences.baseline_text(report.baseline),)

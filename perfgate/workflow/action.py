@@ -8,11 +8,12 @@ from perfgate.errors import ConfigurationError
 from perfgate.github.api import Api
 from perfgate.github.event import Event, EventKind
 from perfgate.github.runner import Runner
-from perfgate.workflow.base import Places, base_of_event, base_of_ref, laid_out
+from perfgate.workflow.base import Base, Places, base_of_event, base_of_ref, laid_out
 from perfgate.workflow.cases import Selection
 from perfgate.workflow.checking import known_plans
 from perfgate.workflow.devices import opened_device, session_seed
 from perfgate.workflow.gating import Gate, GatedChange, with_suites
+from perfgate.workflow.gating_by_base import BaseGate, base_revision
 from perfgate.workflow.inputs import Inputs
 from perfgate.workflow.listener import Listener
 from perfgate.workflow.measuring import measured
@@ -77,18 +78,41 @@ def measured_change(step: Step, listener: Listener) -> GatedChange:
         base = base_of_ref(folder, inputs.base_ref)
     else:
         base = base_of_event(folder, step.event, step.runner.address)
+    revision = _compared_revision(step, base)
     device = opened_device(inputs.device)
+    selection = step.selection(session_seed(None, device))
+    if revision is not None:
+        by_base = BaseGate(
+            base=base,
+            revision=revision,
+            places=step.places,
+            device=device,
+            selection=selection,
+            suites=inputs.suites,
+            listener=listener,
+            launches=inputs.launches,
+        )
+        return by_base.verdict()
     gate = Gate(
         base=base,
         places=step.places,
         device=device,
-        selection=step.selection(session_seed(None, device)),
+        selection=selection,
         suites=inputs.suites,
         listener=listener,
         launches=inputs.launches,
         wait=True,
     )
     return gate.verdict(first_run_passes=True)
+
+
+def _compared_revision(step: Step, base: Base) -> str | None:
+    """Return the commit that the change is measured in turn with, None for none; see ``base_revision``."""
+    names = step.inputs.suites
+    if not names:
+        with laid_out(base, step.places) as layout:
+            names = layout.effective_policy().suites
+    return base_revision(step.inputs, step.event, base, names)
 
 
 def measured_session(step: Step, listener: Listener) -> Run:

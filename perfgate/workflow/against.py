@@ -50,7 +50,8 @@ class AgainstBase:
         baseline_place: where a stored baseline may be, whose verdict is told beside.
         wait: wait for another perfgate on this GPU to end.
         folder: where the change is worked on.
-        trusts_change: the change's own policy counts where the base has none.
+        effective_policy: instead of what the base's files say.
+        trusts_suites: the margins that the base's own suites ask for count.
     """
 
     device: Device
@@ -64,7 +65,8 @@ class AgainstBase:
     build: str | None = None
     wait: bool = False
     folder: Path
-    trusts_change: bool = True
+    effective_policy: Policy | None = None
+    trusts_suites: bool = True
 
     def verdict(self) -> CheckResult:
         """Measure and judge.
@@ -97,7 +99,7 @@ class _Contest:
     @classmethod
     def of(cls, asked: AgainstBase, ground: Ground) -> "_Contest":
         """Build the sides and find their suites."""
-        policy = ground.policy(asked.policy, trusts_change=asked.trusts_change)
+        policy = asked.effective_policy or ground.policy(asked.policy)
         head = asked.selection
         if not head.suite and not head.own_suites:
             head = with_suites(head, policy.suites)
@@ -105,10 +107,12 @@ class _Contest:
         ground.build(build)
         suites, notices = ground.suites(head.own_suites)
         base = replace(head, own_suites=suites, inject=(), side=ground.side, answers={})
+        if asked.trusts_suites:
+            policy = with_own_margins(policy, base if suites else head, asked.device.gpu)
         return cls(
             asked=asked,
             ground=ground,
-            policy=with_own_margins(policy, base if suites else head, asked.device.gpu),
+            policy=policy,
             base=base,
             head=head,
             is_same_tree=not build and ground.is_same_tree(),

@@ -10,6 +10,7 @@ from perfgate.errors import ConfigurationError
 from perfgate.shims import StrEnum
 
 T = TypeVar("T")
+AUTOMATIC, NONE = "auto", "none"
 _MAX_NAME_CHARACTERS = 100
 
 
@@ -35,6 +36,7 @@ class Inputs:
 
     Attributes:
         suites: names or files; none leaves them to the base's policy.
+        against: ``auto``: own suites are compared with the base of a pull request; ``none``, or a revision.
         fail_on: verdicts that fail the job; None leaves it to the policy, empty is "report only".
         check_run: None leaves it to the mode.
         lock_clocks: None leaves the clock alone; 0 locks it at a default, else at so many MHz.
@@ -46,6 +48,7 @@ class Inputs:
     suites: tuple[str, ...]
     cases: tuple[str, ...]
     baseline: Path | None
+    against: str
     base_ref: str
     policy: Path | None
     device: str
@@ -86,6 +89,7 @@ def parse_inputs(environment: Mapping[str, str]) -> Inputs:
         suites=tuple(text("suite").split()),
         cases=tuple(text("case").split()),
         baseline=parsed("baseline", _path, "a path"),
+        against=text("against", AUTOMATIC),
         base_ref=text("base-ref"),
         policy=parsed("policy", _path, "a path"),
         device=text("device", "auto"),

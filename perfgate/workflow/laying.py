@@ -72,18 +72,16 @@ class Ground:
         status = run_git(self.repository.top, ("status", "--porcelain", "--untracked-files=normal"))
         return status.returncode == 0 and not status.stdout.strip()
 
-    def policy(self, named: Path | None, *, trusts_change: bool = True) -> Policy:
-        """Return the base's policy: a change must not loosen its own gate.
+    def policy(self, named: Path | None) -> Policy:
+        """Return the base's policy where it has one, so that a change cannot loosen its own gate; else the change's.
 
         Args:
             named: file of the policy; None looks where ``read_policy`` does.
-            trusts_change: a base that has none leaves it to the change; else it is the default policy.
         """
         if named is None:
-            has_own = not trusts_change or has_policy(self.folder)
-            return read_policy(None, self.folder if has_own else self.working)
+            return read_policy(None, self.folder if has_policy(self.folder) else self.working)
         place = self.working / named
-        if place.resolve().is_relative_to(self.top) and (not trusts_change or self.in_base(place).is_file()):
+        if place.resolve().is_relative_to(self.top) and self.in_base(place).is_file():
             place = self.in_base(place)
         return read_policy(place, self.working)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from perfgate.core.caveat import Caveat
+from perfgate.core.caveat import STORED_BASELINE, Caveat
 from perfgate.core.policy import Policy
 from perfgate.core.run import Run
 from perfgate.core.sides import FIRST_INDEX
@@ -13,8 +13,6 @@ from perfgate.errors import PerfgateError
 from perfgate.storage.baselines import find_baseline
 from perfgate.workflow.cases import Selection
 from perfgate.workflow.checking import compared, selected_baseline
-
-CODE = "stored-baseline"
 
 
 def stored_verdict(place: Path, head: Run, selection: Selection, policy: Policy) -> Caveat | None:
@@ -35,7 +33,7 @@ def stored_verdict(place: Path, head: Run, selection: Selection, policy: Policy)
             return None
         report = compared(baseline, found.path.name, replace(head, cases=measured, launches=launches), policy)
     except PerfgateError as error:
-        return Caveat(code=CODE, message=f"the stored baseline gives no verdict: {error.message}")
+        return Caveat(code=STORED_BASELINE, message=f"the stored baseline gives no verdict: {error.message}")
     slower = [
         f"{case.id} {percent_text(case.change.value, signed=True)}"
         for case in report.cases
@@ -43,7 +41,7 @@ def stored_verdict(place: Path, head: Run, selection: Selection, policy: Policy)
     ]
     told = f": {', '.join(slower)}; slower than it was, whatever this change does" if slower else ""
     return Caveat(
-        code=CODE,
+        code=STORED_BASELINE,
         message=f"this machine against its stored baseline {found.path.name}: {report.verdict}{told}",
         remedy="the comparison with the base decides",
     )

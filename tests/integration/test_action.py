@@ -607,14 +607,14 @@ def test_comment__goes_to_an_enterprise_server(world: World) -> None:
 def test_check__an_edited_suite_is_announced(world: World) -> None:
     base = {"baselines/h200.json": BASELINE, "perf/kernels.py": "def suite(gpu): return []\n"}
     job = world.pull_job({"perf/kernels.py": "def suite(gpu): return [ ]\n"}, base=base)
-    world.check(job, suite="default perf/kernels.py")
+    world.check(job, suite="default perf/kernels.py", against="none")
     assert "edits the suite kernels.py" in world.github.bodies()[0]
 
 
 def test_publish__never_loads_a_suite_of_the_change(world: World) -> None:
     trap = "raise SystemExit('loaded beside the token')\n"
     job = world.pull_job({"perf/kernels.py": trap})
-    done = world.check(job, world.slow, suite="perf/kernels.py")
+    done = world.check(job, world.slow, suite="perf/kernels.py", against="none")
     assert done.verdict == "regressed", done.log
     assert "loaded beside the token" not in done.log
 
@@ -631,7 +631,8 @@ def test_check__measures_the_suites_of_the_bases_policy(world: World) -> None:
         "perfgate.toml": 'suites = ["perf/kernels.py"]\n',
         "perf/kernels.py": suite,
     }
-    world.check(world.pull_job({"perf/kernels.py": suite + "# x\n", "perfgate.toml": "suites = []\n"}, base=base))
+    job = world.pull_job({"perf/kernels.py": suite + "# x\n", "perfgate.toml": "suites = []\n"}, base=base)
+    world.check(job, against="none")
     (body,) = world.github.bodies()
     assert "edits the suite kernels.py" in body
     assert "edits the policy" in body
