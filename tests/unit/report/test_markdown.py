@@ -174,7 +174,8 @@ def test_render_markdown__sheds_sections_in_the_stated_order() -> None:
         text = render_markdown(report, limit_bytes=limit_bytes)
         note = re.search(r"_Left out to keep this short: (.*)\._", text)
         dropped = note[1].split(", ") if note else []
-        present = [name for name in SHED_ORDER if name not in ("caveats", "stored baseline", "notices")]  # this report has none
+        # This report has none of these.
+        present = [name for name in SHED_ORDER if name not in ("caveats", "stored baseline", "notices")]
         assert dropped == present[: len(dropped)]
         assert len(dropped) >= previous
         previous = len(dropped)
