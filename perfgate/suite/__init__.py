@@ -11,6 +11,7 @@ from perfgate.errors import ConfigurationError
 from perfgate.suite.bandwidth import bandwidth_cases
 from perfgate.suite.gemm import gemm_cases
 from perfgate.suite.launch import launch_cases
+from perfgate.suite.tensor_gemm import default_tensor_cases, full_tensor_cases
 
 SUITE_NAMES = ("default", "full")
 
@@ -19,9 +20,10 @@ _Family = Callable[[Gpu], tuple[Case | AbsentCase, ...]]
 _DEFAULT: tuple[_Family, ...] = (
     bandwidth_cases,
     gemm_cases,
+    default_tensor_cases,
     launch_cases,
 )
-_FULL_ONLY: tuple[_Family, ...] = ()
+_FULL_ONLY: tuple[_Family, ...] = (full_tensor_cases,)
 
 
 def built_in_suite(name: str, gpu: Gpu) -> Suite:

@@ -18,6 +18,7 @@ from tests.unit.suite.declarations import CHECKING, signatures
 from tests.unit.suite.fake_toolbox import FakeBuffer, FakeToolbox
 
 NAMES = ("bandwidth.read", "bandwidth.write", "bandwidth.copy", "bandwidth.triad", "gemm.fp32")
+TENSOR = ("gemm.bf16", "gemm.fp8")
 LAUNCHES = tuple(f"launch.{one}" for one in ("gap", "graph_node", "graph", "submit", "roundtrip", "event_floor"))
 
 
@@ -36,13 +37,21 @@ def gpus() -> st.SearchStrategy[Gpu]:
     )
 
 
+FULL_ONLY = (
+    *(f"gemm.{one}[n=4096]" for one in ("fp16", "tf32", "int8")),
+    *(f"gemm.{one}[n=8192]" for one in ("bf16", "fp16", "tf32", "fp8", "int8")),
+)
+
+
 @pytest.mark.parametrize("name", SUITE_NAMES)
 def test_built_in_suite__has_every_case_on_an_h200(name: str) -> None:
     suite = built_in_suite(name, H200)
     assert [case.id for case in suite.cases] == [
         *(f"{one}[bytes=4GiB]" for one in NAMES[:4]),
         "gemm.fp32[n=4096]",
+        *(f"{one}[n=4096]" for one in TENSOR),
         *LAUNCHES,
+        *(FULL_ONLY if name == "full" else ()),
     ]
     assert suite.absent == ()
     assert suite.name == name
@@ -69,7 +78,7 @@ def test_built_in_suite__refuses_an_unknown_name() -> None:
 def test_built_in_suite__sizes_of_known_gpus(name: str, array: str, order: int) -> None:
     suite = built_in_suite("default", table_gpu(name))
     expected = [f"{one}[bytes={array}]" for one in NAMES[:4]] + [f"gemm.fp32[n={order}]", *LAUNCHES]
-    assert [case.id for case in suite.cases] == expected
+    assert [case.id for case in suite.cases if case.id.split("[")[0] not in TENSOR] == expected
 
 
 def test_built_in_suite__sizes_do_not_flip_with_what_a_driver_reserves() -> None:
@@ -87,21 +96,21 @@ def test_built_in_suite__sizes_do_not_flip_with_what_a_driver_reserves() -> None
 def test_built_in_suite__gives_reasons_where_nothing_is_known() -> None:
     suite = built_in_suite("default", Gpu(name="?"))
     assert [case.id for case in suite.cases] == list(LAUNCHES)
-    assert [absent.id for absent in suite.absent] == list(NAMES)
-    assert all("total memory" in absent.reason for absent in suite.absent)
+    assert [absent.id.split("[")[0] for absent in suite.absent] == [*NAMES, *TENSOR]
+    assert all("total memory" in absent.reason for absent in suite.absent[: len(NAMES)])
 
 
 def test_built_in_suite__needs_only_the_memory() -> None:
     suite = built_in_suite("default", Gpu(name="?", memory_bytes=16 * 2**30))
-    assert suite.absent == ()
+    assert [absent.id.split("[")[0] for absent in suite.absent] == list(TENSOR)
 
 
 @given(gpus())
 @settings(max_examples=300, deadline=None)
 def test_built_in_suite__keeps_its_promises_on_any_gpu(gpu: Gpu) -> None:
     suite = built_in_suite("default", gpu)
-    names = [case.id.split("[")[0] for case in suite.cases] + [absent.id for absent in suite.absent]
-    assert sorted(names) == sorted((*NAMES, *LAUNCHES))
+    names = [one.id.split("[")[0] for one in (*suite.cases, *suite.absent)]
+    assert sorted(names) == sorted((*NAMES, *TENSOR, *LAUNCHES))
     for case in suite.cases:
         assert case.predicted_s is not None
         assert case.predicted_s <= EXECUTION_LIMIT_S
@@ -114,7 +123,7 @@ def test_built_in_suite__keeps_its_promises_on_any_gpu(gpu: Gpu) -> None:
 
 @pytest.mark.parametrize("gpu", [H200, table_gpu("Tesla T4"), table_gpu("NVIDIA B200")], ids=lambda gpu: gpu.name)
 def test_prepare__passes_what_the_kernels_declare(gpu: Gpu) -> None:
-    for case in built_in_suite("default", gpu).cases:
+    for case in built_in_suite("full", gpu).cases:
         toolbox = FakeToolbox(gpu=gpu, emulate=False)
         workload = case.prepare(toolbox)
         assert toolbox.binds
@@ -129,7 +138,7 @@ def test_prepare__passes_what_the_kernels_declare(gpu: Gpu) -> None:
 
 @pytest.mark.parametrize("gpu", [H200, table_gpu("Tesla T4"), table_gpu("NVIDIA B200")], ids=lambda gpu: gpu.name)
 def test_prepare__times_only_sources_that_the_case_names(gpu: Gpu) -> None:
-    for case in built_in_suite("default", gpu).cases:
+    for case in built_in_suite("full", gpu).cases:
         toolbox = FakeToolbox(gpu=gpu, emulate=False)
         case.prepare(toolbox)
         assert {bind.source for bind in toolbox.binds} - CHECKING <= {*case.sources, "data.cu"}
