@@ -44,12 +44,12 @@ def case_name(case_id: str) -> str:
 
 
 def frame(title: str, body: str) -> str:
-    """Return a whole page; ``body`` is HTML, ``title`` text."""
-    script = asset("report.js")
+    """Return a whole page; ``body`` is HTML, ``title`` text. The library of charts comes along where there is one."""
+    charts = ("uplot.js", "roofline.js") if 'class="live"' in body else ()
+    script = "".join(asset(name) for name in (*charts, "report.js"))
+    styles = ("report.css", "trend.css", *(("uplot.css",) if charts else ()))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _PAGE.format(
-        title=data(title), style=asset("report.css") + asset("trend.css"), digest=digest, body=body, script=script
-    )
+    return _PAGE.format(title=data(title), style="".join(map(asset, styles)), digest=digest, body=body, script=script)
 
 
 @functools.cache

@@ -66,7 +66,7 @@ def render_case_table(rows: Sequence[Row], run: Run | None) -> str:
     # Roles are spelled out: where a narrow screen shows rows as cards, the style would take them away.
     heads = "".join(f'<th scope="col" role="columnheader" data-kind="{kind}">{name}</th>' for name, kind in _HEADINGS)
     lines = "\n".join(_line(row, run, has_strip=place < MOST_STRIPS) for place, row in enumerate(rows))
-    what = "dots: launches, the first on top; " if run is not None else ""
+    what = "shape: samples; dots: launches, the first on top; " if run is not None else ""
     unpictured = f" Only the first {MOST_STRIPS} cases have a picture." if len(rows) > MOST_STRIPS else ""
     return (
         f"{_controls(rows)}\n"

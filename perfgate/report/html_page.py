@@ -1,8 +1,5 @@
 """A report as one HTML page that needs no other file and no network: verdict first, who acts, then all the rest."""
 
-import re
-from dataclasses import replace
-
 from perfgate.core.history import ChipHistory
 from perfgate.core.report import Report
 from perfgate.core.run import Run
@@ -11,16 +8,11 @@ from perfgate.report import sentences
 from perfgate.report.html_blocks import bullets, data, facts, folded, frame, section, table
 from perfgate.report.html_cases import render_cards, render_case_table
 from perfgate.report.html_history import render_chip_history
+from perfgate.report.html_roofline import render_roofline
 from perfgate.report.html_session import render_session
 from perfgate.report.reproduction import reproduction_command
-from perfgate.report.roofline_chart import RooflineChart, chart_of_report
-from perfgate.report.roofline_figure import render_roofline_svg
+from perfgate.report.roofline_chart import chart_of_report
 from perfgate.report.rows import ordered_rows
-
-# A picture of more cases is a blot, and takes seconds to draw.
-MOST_PICTURED = 60
-
-_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 
 
 def render_html(report: Report, *, run: Run | None = None, history: ChipHistory | None = None) -> str:
@@ -48,18 +40,6 @@ def render_html(report: Report, *, run: Run | None = None, history: ChipHistory 
         if part
     )
     return frame(f"perfgate: {sentences.headline(report)}", body)
-
-
-def picture(chart: RooflineChart) -> str:
-    """Render a chart as a figure within a page."""
-    svg = render_roofline_svg(chart)
-    inside = _METADATA.sub("", svg[svg.index("<svg") :], count=1)
-    label = data(f"{chart.title}; the table of cases says the same in words")
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{data(chart.title)}"><figure class="roofline">'
-        f"{inside.replace('<svg', f'<svg role={chr(34)}img{chr(34)} aria-label={chr(34)}{label}{chr(34)}', 1)}"
-        "</figure></div>"
-    )
 
 
 def _mood(exit_code: int) -> str:
@@ -107,15 +87,9 @@ def _doubts(report: Report) -> str:
 
 
 def _roofline(report: Report) -> str:
-    placed = [row.result for row in ordered_rows(report.cases) if row.result.candidate_s and row.result.work]
-    chart = chart_of_report(replace(report, cases=tuple(placed[:MOST_PICTURED])))
-    if not (chart.points or chart.rows):
-        return ""
-    roofs = sentences.roofs_text(report.roofs)
-    known = f'<p class="muted">Measured roofs: {data(roofs)}</p>' if roofs else ""
-    left_out = len(placed) - MOST_PICTURED
-    note = f'<p class="muted">Not drawn: {left_out} cases; the table has them.</p>' if left_out > 0 else ""
-    return "\n".join(filter(None, (known, picture(chart), note)))
+    chart = render_roofline(chart_of_report(report))
+    roofs = sentences.roofs_text(report.roofs) if chart else ""
+    return "\n".join(filter(None, (f'<p class="muted">Measured roofs: {data(roofs)}</p>' if roofs else "", chart)))
 
 
 def _differences(report: Report) -> str:

@@ -9,7 +9,7 @@ from perfgate.core.summary import launch_statistics, median_or_none, relative_sp
 from perfgate.core.units import percent_text
 from perfgate.report import sentences
 from perfgate.report.html_blocks import bullets, data, facts, folded, frame, section, table
-from perfgate.report.html_page import MOST_PICTURED, picture
+from perfgate.report.html_roofline import render_roofline
 from perfgate.report.html_session import render_session
 from perfgate.report.roofline_chart import chart_of_run
 from perfgate.report.rows import rate_of, time_of
@@ -54,7 +54,7 @@ def render_run_html(run: Run, roofs: Roofs) -> str:
             "Cases",
             table("Medians over launches; spread: standard deviation over mean", headings, _lines(run)),
         ),
-        section("roofline", "Where each case sits", _roofline(run, roofs)),
+        section("roofline", "Where each case sits", render_roofline(chart_of_run(run, roofs))),
         section("session", "How the GPU fared", render_session(run)),
         section("details", "Details", _details(run)),
         "</main>",
@@ -74,15 +74,6 @@ def _lines(run: Run) -> Iterator[tuple[str, ...]]:
             f"{time_of(min(times_s))} to {time_of(max(times_s))}" if times_s else "",
             percent_text(spread) if spread is not None else "",
         )
-
-
-def _roofline(run: Run, roofs: Roofs) -> str:
-    chart = chart_of_run(run, roofs)
-    if not (chart.points or chart.rows):
-        return ""
-    if len(chart.points) + len(chart.rows) > MOST_PICTURED:
-        return f'<p class="muted">More than {MOST_PICTURED} cases make no readable picture; the table has them.</p>'
-    return picture(chart)
 
 
 def _details(run: Run) -> str:

@@ -4,8 +4,11 @@ All strips share one scale, in margins: the band of what counts as unchanged is 
 row, so that rows compare at a glance. Left is faster, right is slower.
 """
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 
+from perfgate.core.case import Unit
 from perfgate.core.report import CaseResult
 from perfgate.core.run import Run
 from perfgate.core.summary import launch_statistics
@@ -17,6 +20,7 @@ _WIDTH, _HEIGHT = 132, 22
 _MIDDLE = _WIDTH / 2
 _SCALE = 9  # height of the words below
 _MARGIN = 20.0  # width of one margin
+_BIN = 2.0  # width of a step of the distribution of samples
 _MOST = 3.1  # margins; what lies beyond sits at the edge, and an arrow says so
 
 
@@ -25,6 +29,24 @@ def launch_changes(result: CaseResult, run: Run | None) -> tuple[float, ...]:
     if run is None or result.baseline is None or not result.baseline.value or result.id not in run.cases:
         return ()
     return tuple(one / result.baseline.value - 1 for one in launch_statistics(run, result.id, result.unit))
+
+
+def sample_changes(result: CaseResult, run: Run | None) -> tuple[float, ...]:
+    """Return each sample's change relative to the baseline's median; empty where one is unknown."""
+    if run is None or result.baseline is None or not result.baseline.value or result.id not in run.cases:
+        return ()
+    blocks = [
+        block
+        for launch in run.launches
+        if result.id in launch.cases
+        for block in launch.cases[result.id].valid_blocks
+        if result.unit is Unit.SECONDS or block.sm_clock_hz is not None
+    ]
+    return tuple(
+        time_s * ((block.sm_clock_hz or 1.0) if result.unit is Unit.CYCLES else 1.0) / result.baseline.value - 1
+        for block in blocks
+        for time_s in block.times_s
+    )
 
 
 def render_strip(result: CaseResult, run: Run | None = None, *, labelled: bool = False) -> str:
@@ -37,6 +59,9 @@ def render_strip(result: CaseResult, run: Run | None = None, *, labelled: bool =
         f'<rect class="band" x="{_MIDDLE - _MARGIN:g}" width="{2 * _MARGIN:g}" height="{_HEIGHT}"/>',
         f'<path class="zero" d="M{_MIDDLE:g} 0V{_HEIGHT}"/>',
     ]
+    samples = sample_changes(result, run)
+    if samples:
+        parts.append(f'<path class="samples" d="{_silhouette(samples, margin.relative)}"/>')
     if change.low is not None and change.high is not None:
         ends = (_place(end, margin.relative) for end in (change.low, change.high))
         parts.append('<path class="interval" d="M{:.1f} 11H{:.1f}"/>'.format(*ends))
@@ -51,7 +76,7 @@ def render_strip(result: CaseResult, run: Run | None = None, *, labelled: bool =
         parts += _scale(margin.relative)
     height = _HEIGHT + _SCALE if labelled else _HEIGHT
     kind = "strip labelled" if labelled else "strip"
-    title = f"<title>{data(_words(result, launches))}</title>"
+    title = f"<title>{data(_words(result, launches, samples))}</title>"
     return f'<svg class="{kind}" viewBox="0 0 {_WIDTH} {height}" role="img">{title}{"".join(parts)}</svg>'
 
 
@@ -75,11 +100,27 @@ def _dots(changes: Sequence[float], margin: float) -> str:
     return "".join(f"M{_place(one, margin):.1f} {4 + index * step:.1f}h0" for index, one in enumerate(changes))
 
 
-def _words(result: CaseResult, launches: Sequence[float]) -> str:
+def _silhouette(changes: Sequence[float], margin: float) -> str:
+    """Draw how the samples are distributed, as the outline of a histogram that stands on the lower edge."""
+    count = Counter(math.floor(_place(one, margin) / _BIN) for one in changes)
+    highest = max(count.values())
+    steps = "".join(
+        f"M{place * _BIN:g} {_HEIGHT}v{-max(1.0, times / highest * (_HEIGHT - 2)):.1f}h{_BIN:g}V{_HEIGHT}"
+        for place, times in sorted(count.items())
+    )
+    return f"{steps}Z"
+
+
+def _words(result: CaseResult, launches: Sequence[float], samples: Sequence[float]) -> str:
     interval = interval_text(result.change)
     words = f"change {change_text(result.change)}{f' ({interval})' if interval else ''}"
     words += f", margin {margin_text(result.margin.relative)}" if result.margin else ""
     if launches:
         low, high = (percent_text(end, signed=True) for end in (min(launches), max(launches)))
         words += f"; {len(launches)} launches from {low} to {high}"
+    if samples:
+        ordered = sorted(samples)
+        ends = (ordered[round(part * (len(ordered) - 1))] for part in (0.05, 0.95))
+        low, high = (percent_text(end, signed=True) for end in ends)
+        words += f"; {len(ordered)} samples, nine tenths of them from {low} to {high}"
     return words

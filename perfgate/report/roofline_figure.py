@@ -93,13 +93,14 @@ def _figure(chart: RooflineChart) -> "Figure":
     has_panel = bool(chart.points or chart.compute or chart.memory)
     shapes = family_shapes([case.family for case in (*chart.points, *chart.rows)])
     legend = _legend(chart, shapes)
-    under = _UNDER + _LEGEND_LINE * len(legend) + 0.15
+    under = (_UNDER if has_panel else 0.1) + _LEGEND_LINE * len(legend) + 0.15
     names, results = (name_width(chart.rows), result_width(chart.rows)) if chart.rows else (0.0, 0.0)
     left, right = names / _DPI + _EDGE, results / _DPI + _EDGE
     width = max(_WIDTH, left + _BARS + right)
     rows = _ROWS_HEAD + _ROW * len(chart.rows) + _ROWS_FOOT if chart.rows else 0.0
     foot = _FOOT_LINE * (len(chart.footer) + 1) + 0.1
-    height = _HEAD + (_PANEL if has_panel else 0.0) + under + rows + foot
+    head = _HEAD if chart.title else 0.0
+    height = head + (_PANEL if has_panel else 0.0) + under + rows + foot
     figure = Figure(figsize=(width, height), dpi=_DPI, facecolor=PAPER)
     _write(figure, height - 0.35, chart.title, fontsize=12, fontweight="bold", color=INK)
     lines = list(chart.footer)
@@ -108,7 +109,7 @@ def _figure(chart: RooflineChart) -> "Figure":
         unlabelled = draw_roofline(_axes(figure, _LEFT, foot + rows + under, margin, _PANEL), chart, shapes)
         if unlabelled:
             lines.insert(0, f"Without a label for want of room: {unlabelled}; the table names every case")
-    _draw_legend(figure, legend, foot + rows + under - _UNDER)
+    _draw_legend(figure, legend, foot + rows + under - (_UNDER if has_panel else 0.1))
     if chart.rows:
         heading = "Cases without FLOP  (thick tick: measured roof)"
         _write(figure, foot + rows - 0.25, heading, fontsize=10, fontweight="bold", color=INK)
@@ -145,7 +146,8 @@ def _legend(chart: RooflineChart, shapes: dict[str, str]) -> list[list["Line2D"]
     colors = [_mark("o", case_color(verdict), verdict.value.replace("-", " ")) for verdict in verdicts]
     if any(case.is_moved for case in cases):
         colors.append(_mark("o", MUTED, "baseline (an arrow without it is not to scale)", hollow=True))
-    return [line for line in (roofs, families, colors) if line]
+    has_roofs = bool(chart.points or chart.compute or chart.memory)
+    return [line for line in (roofs if has_roofs else [], families, colors) if line]
 
 
 def _draw_legend(figure: "Figure", lines: list[list["Line2D"]], top: float) -> None:

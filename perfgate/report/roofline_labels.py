@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perfgate.core.roofs import Roof, RoofKind
+from perfgate.core.roofs import Roof
 from perfgate.core.units import percent_text, rate_text
 from perfgate.report.figure_style import INK, MUTED, PAPER, broken_id, case_color, text_size
 from perfgate.report.placement import Box, Point, Segment, box_around, free_place, spread
@@ -45,15 +45,6 @@ class Canvas:
         """The inside of the axes, less a rim."""
         box = self.axes.get_window_extent()
         return Box(left=box.x0 + 3, bottom=box.y0 + 3, right=box.x1 - 3, top=box.y1 - 3)
-
-
-def drawn_values(roof: Roof) -> list[tuple[RoofKind, float]]:
-    """Return the values worth a line of their own: paper values within 1 % of each other are drawn once."""
-    theoretical, datasheet = roof.theoretical_per_s, roof.datasheet_per_s
-    kinds = [(RoofKind.MEASURED, roof.measured_per_s), (RoofKind.THEORETICAL, theoretical)]
-    if theoretical is None or datasheet is None or abs(datasheet / theoretical - 1) > 0.01:
-        kinds.append((RoofKind.DATASHEET, datasheet))
-    return [(kind, value) for kind, value in kinds if value is not None]
 
 
 def draw_ridges(canvas: Canvas, chart: RooflineChart) -> list[Box]:

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from perfgate.core.case import MemoryLevel
 from perfgate.core.roofs import RoofKind
 from perfgate.report.figure_style import GRID, INK, MUTED, PAPER, ROOF, case_color
 from perfgate.report.placement import Box, Segment, box_around
@@ -14,8 +13,8 @@ from perfgate.report.roofline_labels import (
     draw_compute_labels,
     draw_memory_labels,
     draw_ridges,
-    drawn_values,
 )
+from perfgate.report.roofline_lines import axis_ranges, roof_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,17 +46,8 @@ def draw_roofline(axes: "Axes", chart: RooflineChart, shapes: dict[str, str]) ->
 
 
 def _set_axes(axes: "Axes", chart: RooflineChart) -> None:
-    """Axes reach beyond everything that is drawn: nothing is ever clipped."""
-    places = [case.intensity_flop_per_byte for case in chart.points] + [ridge.flop_per_byte for ridge in chart.ridges]
-    intensities = [place for place in places if place]
-    rates = [rate for case in chart.points for rate in (case.rate_per_s, case.baseline_rate_per_s) if rate]
-    rates += [value for roof in chart.compute for _, value in drawn_values(roof)]
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlim=(min(intensities, default=0.1) / 3, max(intensities, default=1e3) * 6),
-        ylim=(min(rates, default=1e9) / 6, max(rates, default=1e12) * 4),
-    )
+    intensity, rate = axis_ranges(chart)
+    axes.set(xscale="log", yscale="log", xlim=intensity, ylim=rate)
     axes.set_xlabel("arithmetic intensity of the declared work  [FLOP/byte]", color=INK, fontsize=9)
     axes.set_ylabel("rate  [FLOP/s]", color=INK, fontsize=9)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -77,21 +67,10 @@ def _power_text(value: float) -> str:
 
 def _draw_roofs(canvas: Canvas, chart: RooflineChart) -> list[Segment]:
     """Draw all roofs; return their lines, which labels keep clear of."""
-    low_x, high_x = canvas.axes.get_xlim()
-    lines = []
-    for roof in chart.memory:
-        for kind, rate in drawn_values(roof):
-            tops = [value for one in chart.compute for key, value in drawn_values(one) if key is kind]
-            tops = tops or [one.best_per_s for one in chart.compute if one.best_per_s] or [rate * high_x]
-            lines.append(((low_x, rate * low_x), (max(tops) / rate, max(tops)), kind))
-    dram = next((roof for roof in chart.memory if roof.key == MemoryLevel.DRAM), None)
-    for roof in chart.compute:
-        for kind, rate in drawn_values(roof):
-            memory = None if dram is None else dram.per_s(kind) or dram.best_per_s
-            lines.append(((rate / memory if memory else low_x, rate), (high_x, rate), kind))
-    for (x0, y0), (x1, y1), kind in lines:
-        canvas.axes.plot((x0, x1), (y0, y1), zorder=2, **LINE_STYLES[kind])
-    return [(canvas.place(*start), canvas.place(*end)) for start, end, _ in lines]
+    lines = roof_lines(chart, canvas.axes.get_xlim())
+    for line in lines:
+        canvas.axes.plot(*zip(line.start, line.end, strict=True), zorder=2, **LINE_STYLES[line.kind])
+    return [(canvas.place(*line.start), canvas.place(*line.end)) for line in lines]
 
 
 def _draw_headroom(canvas: Canvas, case: ChartCase) -> list[Segment]:

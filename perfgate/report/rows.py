@@ -108,7 +108,7 @@ def row(result: CaseResult) -> Row:
         interval=interval_text(result.change),
         margin=margin_text(result.margin.relative) if result.margin else "",
         margin_source=_MARGIN_SOURCES[result.margin.source] if result.margin else "",
-        intensity=_intensity(position.intensity_flop_per_byte if position else None),
+        intensity=intensity_text(position.intensity_flop_per_byte if position else None),
         of_roof=_of_roof(result),
         bound=position.bound.value if position and position.bound else "",
         was=_was(result),
@@ -181,7 +181,8 @@ def _rate(result: CaseResult, time_s: float | None) -> str:
     return rate_of(result.work, time_s, result.roofline.bound if result.roofline else None)
 
 
-def _intensity(intensity_flop_per_byte: float | None) -> str:
+def intensity_text(intensity_flop_per_byte: float | None) -> str:
+    """Render an arithmetic intensity: ``"1365"``, ``"0.125"``; "" where there is none."""
     if intensity_flop_per_byte is None:
         return ""
     return f"{intensity_flop_per_byte:.0f}" if intensity_flop_per_byte >= 100 else f"{intensity_flop_per_byte:.3g}"

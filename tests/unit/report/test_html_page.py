@@ -1,38 +1,30 @@
 """The page of a report: whole, harmless, self-contained, and with the verdict first."""
 
 import re
-import shutil
-import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from perfgate.core.caveat import Caveat
 from perfgate.core.verdict import CaseVerdict
-from perfgate.report import html_cases, html_page
+from perfgate.report import html_cases, html_roofline
 from perfgate.report.html_blocks import asset, data, facts
 from perfgate.report.html_page import render_html
 from tests.golden.reports import (
-    REGRESSED_GEMM,
     REPORTS,
     UNCHANGED,
-    bandwidth_case,
-    make_report,
     not_comparable,
     passed,
     regressed,
 )
 from tests.unit.report.html_reader import read_page, run_of, table_rows
-
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_CHROMIUM = next((found for name in _BROWSERS if (found := shutil.which(name))), None)
+from tests.unit.report.thousand_cases import thousand_cases
 
 
 @pytest.fixture(autouse=True)
 def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of the time, and says nothing here: test_html_whole has pages with their pictures."""
-    monkeypatch.setattr(html_page, "render_roofline_svg", lambda chart: "<svg></svg>")
+    monkeypatch.setattr(html_roofline, "render_roofline_svg", lambda chart: "<svg></svg>")
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -148,9 +140,8 @@ def test_page__without_a_commit_names_none() -> None:
 
 
 def test_page__of_a_thousand_cases_stays_small() -> None:
-    cases = tuple(bandwidth_case(f"bandwidth.copy[bytes={index}MiB]", 2e-3, 1e-6 * index) for index in range(999))
-    report = make_report((*cases, REGRESSED_GEMM), regressed().verdict, "1 of 1000 cases is slower.", exit_code=1)
-    text = render_html(report, run=run_of(report, launches=3))
+    report = thousand_cases()
+    text = render_html(report, run=run_of(report, launches=6))
     assert len(text.encode()) < 5_000_000
     page = read_page(text)
     assert len(table_rows(page)) == 1000
@@ -177,35 +168,3 @@ def test_style__text_is_readable_on_both_grounds(dress: int) -> None:
         for name in set(palette) - {"paper", "raised", "line"}:
             light, dark = sorted((luminance(palette[name]), luminance(palette[ground])), reverse=True)
             assert (light + 0.05) / (dark + 0.05) >= 4.5, (name, ground)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(_CHROMIUM is None, reason="no Chromium is installed")
-def test_script__makes_columns_buttons_and_counts_in_a_browser(tmp_path: Path) -> None:
-    report = regressed()
-    path = tmp_path / "report.html"
-    probe = (
-        "<script>addEventListener('load', () => {"
-        "const heads = [...document.querySelectorAll('table.cases thead button')];"
-        "heads[4].click();"
-        "const search = document.querySelector('#filter'); search.value = 'bandwidth';"
-        "search.dispatchEvent(new Event('input', {bubbles: true}));"
-        "document.title = [...document.querySelectorAll('table.cases tbody tr:not([hidden]) .id')]"
-        ".map((one) => one.textContent).join(' ') + ' | ' + heads[4].parentNode.getAttribute('aria-sort')"
-        "+ ' | ' + document.querySelector('[role=status]').textContent;});</script>"
-    )
-    # The page's own policy would refuse the test's script.
-    text = re.sub(r"<meta http-equiv=.*?>", "", render_html(report, run=run_of(report)), count=1)
-    path.write_text(text.replace("</body>", f"{probe}</body>"), encoding="utf-8")
-    command = [str(_CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    ended = subprocess.run(
-        [*command, "--virtual-time-budget=2000", "--dump-dom", path.as_uri()],
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    names, direction, count = read_page(ended.stdout).all("title")[0].text.split(" | ")
-    changes = {case.id: case.change.value for case in report.cases if case.change}
-    order = [changes[name] for name in names.split()]
-    assert len(order) == 4
-    assert order == sorted(order, reverse=True)
-    assert direction == "descending"
-    assert count == "4 of 8 cases shown"

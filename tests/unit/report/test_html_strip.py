@@ -9,7 +9,7 @@ from perfgate.core.case import Unit
 from perfgate.core.report import CaseResult, Estimate, Margin, MarginSource
 from perfgate.core.roofs import Roofs, measured_roofs
 from perfgate.core.run import Launch
-from perfgate.report import html_run
+from perfgate.report import html_roofline
 from perfgate.report.html_run import render_run_html
 from perfgate.report.html_session import render_session
 from perfgate.report.html_strip import launch_changes, render_strip
@@ -115,13 +115,13 @@ def test_run_page__shows_what_was_measured_and_judges_nothing() -> None:
     assert "Nothing was judged." in page.one("header").text
     assert len(page.one("section", id="cases").text.split("µs")) > 2
     assert all(case_id in page.one("section", id="cases").text for case_id in run.cases)
-    assert "gemm.bf16[n=4096]: " in page.one("figure", class_="roofline").text
+    assert "gemm.bf16[n=4096]: " in page.all("figure", class_="roofline")[0].text
     assert "needs compute capability 8.9" in page.one("section", id="details").text
     assert page.all("section", id="failures") == []
 
 
 def test_run_page__tells_what_failed_and_draws_no_blot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(html_run, "MOST_PICTURED", 1)
+    monkeypatch.setattr(html_roofline, "MOST_PICTURED", 1)
     run = documents.run()
     ended = replace(run.launches[0], failure="hung", failures={"launch.submit": "timed out"})
     page = read_page(render_run_html(replace(run, launches=(ended, *run.launches[1:])), Roofs(gpu_name="x")))
