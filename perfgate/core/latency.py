@@ -84,18 +84,28 @@ class LatencyTable:
 
 
 def measured_latency_s(latency: Latency, run: Run) -> float | None:
-    """Return what a run measured of an operation, per operation; None where it did not.
+    """Return what a run measured of an operation, in seconds per operation; None where it did not.
 
-    A case whose id has an axis ``steps`` repeats the operation that often in one execution.
+    A case whose id has an axis ``steps`` repeats the operation that often in one execution. Of several
+    cases the fastest counts: a barrier of one warp, the smallest copy.
     """
-    times = [
-        statistics.median(values) / steps_of(case_id)
+    return _measured_latency(latency, run, Unit.SECONDS)
+
+
+def measured_latency_cycles(latency: Latency, run: Run) -> float | None:
+    """Return the same in SM cycles, by the clock that was measured with it."""
+    return _measured_latency(latency, run, Unit.CYCLES)
+
+
+def _measured_latency(latency: Latency, run: Run, unit: Unit) -> float | None:
+    values = [
+        statistics.median(found) / steps_of(case_id)
         for case_id in run.cases
         if latency.case is not None
         and case_id.split("[", 1)[0] == latency.case
-        and (values := launch_statistics(run, case_id, Unit.SECONDS))
+        and (found := launch_statistics(run, case_id, unit))
     ]
-    return min(times, default=None)
+    return min(values, default=None)
 
 
 def steps_of(case_id: str) -> int:

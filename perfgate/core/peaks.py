@@ -21,6 +21,9 @@ _SHARED_BYTES_PER_CLOCK_PER_SM = 128
 # Transcendental operations of the multi-function unit per clock and SM (arithmetic throughput table, 7.0 to 12.0).
 _MUFU_PER_CLOCK_PER_SM = 16
 
+# Exponentials are bounded by the multi-function units, which a roof in FLOP/s does not draw.
+EXPONENTIAL_PIPE = "exponential"
+
 DTYPE_BITS = {"fp64": 64, "fp32": 32, "tf32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "fp4": 4}
 
 
@@ -155,6 +158,11 @@ def element_bytes(count: int, dtype: str) -> int:
         KeyError: the type is not in ``DTYPE_BITS``.
     """
     return -(-count * DTYPE_BITS[dtype] // 8)
+
+
+def pipe_unit(pipe: str) -> str:
+    """Return what a pipe's rate counts: ``"FLOP"``, or ``"OP"`` for integers and exponentials."""
+    return "OP" if pipe.startswith("int") or pipe == EXPONENTIAL_PIPE else "FLOP"
 
 
 def pipe_text(pipe: str) -> str:

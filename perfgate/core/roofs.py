@@ -4,13 +4,16 @@ Measured is the best case of its kind in a run; theoretical comes from the devic
 datasheet from the vendor. ``core.roofline`` places cases under them, ``core.estimate`` predicts with them.
 """
 
+import math
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from perfgate.core.case import MemoryLevel, Timing, Unit, Work
 from perfgate.core.gpu import Gpu
 from perfgate.core.gpu_table import GpuSheet, GpuTable, sheet_of
 from perfgate.core.peaks import (
+    EXPONENTIAL_PIPE,
     attribute_bandwidth_bytes_per_s,
     attribute_peak_per_s,
     datasheet_bandwidth_bytes_per_s,
@@ -18,6 +21,7 @@ from perfgate.core.peaks import (
     exponentials_per_s,
     known_pipes,
     pipe_text,
+    pipe_unit,
     shared_bandwidth_bytes_per_s,
 )
 from perfgate.core.run import CaseInfo, Run
@@ -116,7 +120,7 @@ class Roofs:
     Attributes:
         memory: one a level, in the order of ``MemoryLevel``; compute: one a pipe.
         launch_s: time that each kernel of a queue adds, measured; None where it was not.
-        exponentials_per_s: rate of the multi-function units at the attribute clock.
+        exponentials_per_s: rate of the multi-function units, measured or else at the attribute clock.
     """
 
     gpu_name: str
@@ -162,7 +166,7 @@ def paper_roofs(gpu: Gpu, table: GpuTable) -> Roofs:
         Roof(
             key=pipe,
             label=pipe_text(pipe),
-            unit="OP" if pipe.startswith("int") else "FLOP",
+            unit=pipe_unit(pipe),
             theoretical_per_s=attribute_peak_per_s(gpu, table, pipe),
             datasheet_per_s=datasheet_peak_per_s(gpu, table, pipe),
         )
@@ -207,11 +211,11 @@ def measured_roofs(run: Run, table: GpuTable) -> Roofs:
         memory.append(_with_best(roof, rates, _PLAUSIBLE_BANDWIDTH))
     dram = next(roof for roof in memory if roof.key == MemoryLevel.DRAM)
     pipes = dict.fromkeys([roof.key for roof in paper.compute])
-    pipes |= dict.fromkeys(info.work.pipe for info in run.cases.values() if info.work.pipe)
+    used = (info.work.pipe for info in run.cases.values() if info.work.pipe)
+    pipes |= dict.fromkeys(pipe for pipe in used if pipe != EXPONENTIAL_PIPE)
     compute = []
     for pipe in pipes:
-        unit = "OP" if pipe.startswith("int") else "FLOP"
-        roof = paper.compute_roof(pipe) or Roof(key=pipe, label=pipe_text(pipe), unit=unit)
+        roof = paper.compute_roof(pipe) or Roof(key=pipe, label=pipe_text(pipe), unit=pipe_unit(pipe))
         rates = {
             case_id: info.work.work_flop / times_s[case_id]
             for case_id, info in run.cases.items()
@@ -223,7 +227,18 @@ def measured_roofs(run: Run, table: GpuTable) -> Roofs:
         memory=tuple(roof for roof in memory if roof.best_kind is not None),
         compute=tuple(roof for roof in compute if roof.best_kind is not None),
         launch_s=_launch_s(run),
+        exponentials_per_s=_measured_exponentials_per_s(run, times_s, paper) or paper.exponentials_per_s,
     )
+
+
+def _measured_exponentials_per_s(run: Run, times_s: Mapping[str, float], paper: Roofs) -> float | None:
+    rates = [
+        info.work.work_flop / times_s[case_id]
+        for case_id, info in run.cases.items()
+        if case_id in times_s and info.work.pipe == EXPONENTIAL_PIPE
+    ]
+    limit = math.inf if paper.exponentials_per_s is None else _PLAUSIBLE_PEAK * paper.exponentials_per_s
+    return max((rate for rate in rates if rate <= limit), default=None)
 
 
 def _streams(info: CaseInfo, level: MemoryLevel, l2_bytes: int | None) -> bool:

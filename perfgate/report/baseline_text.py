@@ -12,7 +12,7 @@ from perfgate.report import sentences
 from perfgate.report.banner import add_banner
 from perfgate.report.layout import Column, Line, Page
 from perfgate.report.rows import margin_text as relative_margin_text
-from perfgate.report.rows import rate_of, time_of
+from perfgate.report.rows import measured_rate, time_of
 
 _SESSION_COLUMNS = (
     Column(heading="session"),
@@ -181,7 +181,7 @@ def _case_line(case_id: str, baseline: Baseline, *, wide: bool) -> Line:
         cells=(
             case_id,
             time_of(median_s),
-            rate_of(newest.work, median_s) if newest.timing.is_of_work else "",
+            measured_rate(case_id, newest.work, newest.timing, median_s),
             str(len(cases)) if wide else "",
             percent_text(between) if between is not None else "",
             percent_text(within) if within is not None else "",

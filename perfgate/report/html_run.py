@@ -12,7 +12,7 @@ from perfgate.report.html_blocks import bullets, data, facts, folded, frame, sec
 from perfgate.report.html_roofline import render_roofline
 from perfgate.report.html_session import render_session
 from perfgate.report.roofline_chart import chart_of_run
-from perfgate.report.rows import rate_of, time_of
+from perfgate.report.rows import measured_rate, time_of
 
 
 def render_run_html(run: Run, roofs: Roofs) -> str:
@@ -70,7 +70,7 @@ def _lines(run: Run) -> Iterator[tuple[str, ...]]:
         yield (
             case_id,
             time_of(median_s),
-            rate_of(case.work, median_s) if case.timing.is_of_work else "",
+            measured_rate(case_id, case.work, case.timing, median_s),
             f"{time_of(min(times_s))} to {time_of(max(times_s))}" if times_s else "",
             percent_text(spread) if spread is not None else "",
         )

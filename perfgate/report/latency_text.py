@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from perfgate.core.latency import Latency, LatencyTable, LatencyUnit, measured_latency_s
+from perfgate.core.latency import Latency, LatencyTable, LatencyUnit, measured_latency_cycles, measured_latency_s
 from perfgate.core.run import Run
 from perfgate.core.units import clock_text, time_text
 from perfgate.report.layout import Column, Line, Page
@@ -32,16 +32,25 @@ def render_latencies(
 
 
 def _line(latency: Latency, clock_hz: float, run: Run | None) -> Line:
-    measured_s = None if run is None else measured_latency_s(latency, run)
     low, high = _band(latency)
     in_cycles = latency.unit is LatencyUnit.CYCLES
     factor = 1 / clock_hz if in_cycles else 1.0
     published = "" if low is None or not in_cycles else _span(f"{low:g}", f"{high:g}", "cycles")
     seconds = "" if low is None or high is None else _span(time_text(low * factor), time_text(high * factor), "")
     return Line(
-        cells=(latency.label, published, seconds, "" if measured_s is None else time_text(measured_s)),
+        cells=(latency.label, published, seconds, "" if run is None else _measured(latency, run)),
         notes=tuple((note, "dim") for note in _notes(latency)),
     )
+
+
+def _measured(latency: Latency, run: Run) -> str:
+    time_s = measured_latency_s(latency, run)
+    cycles = measured_latency_cycles(latency, run) if latency.unit is LatencyUnit.CYCLES else None
+    parts = (
+        None if cycles is None else f"{cycles:.1f} cycles",
+        None if time_s is None else time_text(time_s),
+    )
+    return ", ".join(part for part in parts if part)
 
 
 def _band(latency: Latency) -> tuple[float | None, float | None]:

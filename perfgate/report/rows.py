@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from perfgate.core.case import Unit, Work
+from perfgate.core.case import Timing, Unit, Work
+from perfgate.core.latency import steps_of
+from perfgate.core.peaks import pipe_unit
 from perfgate.core.report import Bound, CaseResult, Estimate, MarginSource
 from perfgate.core.units import percent_text, rate_text, time_text
 from perfgate.core.verdict import CaseVerdict
@@ -173,12 +175,25 @@ def rate_of(work: Work | None, time_s: float | None, bound: Bound | None = None)
         bound is None and (work.intensity_flop_per_byte or 0.0) >= _LOWEST_RIDGE_FLOP_PER_BYTE
     )
     if work.work_flop and (computes or not work.moved_bytes):
-        return rate_text(work.work_flop / time_s, "OP" if (work.pipe or "").startswith("int") else "FLOP")
+        return rate_text(work.work_flop / time_s, pipe_unit(work.pipe or ""))
     return rate_text(work.moved_bytes / time_s, "B") if work.moved_bytes else ""
 
 
+def step_of(case_id: str, time_s: float | None) -> str:
+    """Render the time of one step of a case that repeats an operation ``steps`` times; nothing for other cases."""
+    steps = steps_of(case_id)
+    return "" if not time_s or steps == 1 else f"{time_text(time_s / steps)} a step"
+
+
+def measured_rate(case_id: str, work: Work, timing: Timing, time_s: float | None) -> str:
+    """Render what a case's time says beside itself: of a step, or of its work a second."""
+    return step_of(case_id, time_s) or (rate_of(work, time_s) if timing.is_of_work else "")
+
+
 def _rate(result: CaseResult, time_s: float | None) -> str:
-    return rate_of(result.work, time_s, result.roofline.bound if result.roofline else None)
+    return step_of(result.id, time_s) or rate_of(
+        result.work, time_s, result.roofline.bound if result.roofline else None
+    )
 
 
 def intensity_text(intensity_flop_per_byte: float | None) -> str:

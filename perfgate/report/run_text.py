@@ -10,7 +10,7 @@ from perfgate.core.units import clock_text, percent_text
 from perfgate.report import sentences
 from perfgate.report.banner import add_banner
 from perfgate.report.layout import Column, Line, Page
-from perfgate.report.rows import rate_of, time_of
+from perfgate.report.rows import measured_rate, time_of
 
 _COLUMNS = (
     Column(heading="case"),
@@ -66,7 +66,7 @@ def _line(case_id: str, info: CaseInfo, run: Run) -> Line:
         cells=(
             case_id,
             time_of(median_s),
-            rate_of(info.work, median_s) if info.timing.is_of_work else "",
+            measured_rate(case_id, info.work, info.timing, median_s),
             percent_text(spread) if spread is not None else "",
             clock_text(clock_hz) if clock_hz is not None else "",
             f"{temperature_c:.0f} °C" if temperature_c is not None else "",

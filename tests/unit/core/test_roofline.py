@@ -135,6 +135,17 @@ def test_measured_roofs__of_an_unknown_gpu_have_measurements_only() -> None:
     assert roofs.memory_roof(MemoryLevel.DRAM).best_kind is RoofKind.MEASURED
 
 
+def test_measured_roofs__take_the_rate_of_exponentials_from_a_run_and_draw_no_roof_of_it() -> None:
+    paper = ROOFS.exponentials_per_s
+    assert paper == pytest.approx(16 * 132 * 1.98e9)
+    work = Work(work_flop=4 * 10**9, dtype="fp32", pipe="exponential")
+    roofs = measured_roofs(h200_run({"peak.exponential": (work, 1e-3)}), TABLE)
+    assert roofs.exponentials_per_s == pytest.approx(4e12)
+    assert roofs.compute_roof("exponential") is None
+    beyond_physics = measured_roofs(h200_run({"peak.exponential": (work, 1e-4)}), TABLE)
+    assert beyond_physics.exponentials_per_s == paper
+
+
 def test_measured_roofs__of_an_integer_pipe_count_operations() -> None:
     igemm = Work(work_flop=2 * 4096**3, read_bytes=2 * 4096**2, write_bytes=4 * 4096**2, dtype="int8", pipe="int8-x")
     roofs = measured_roofs(h200_run({"gemm.int8": (igemm, 1e-4)}), TABLE)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from perfgate.core.access import access
-from perfgate.core.case import Work
+from perfgate.core.case import Unit, Work
 from perfgate.core.gemm import gemm
 from perfgate.core.gpu_table import gpu_sheet
 from perfgate.core.roofs import Roofs, sheet_roofs
@@ -15,6 +15,7 @@ from perfgate.report.latency_text import render_latencies
 from perfgate.report.roofline_chart import chart_of_report, chart_of_roofs
 from perfgate.report.roofline_text import render_roofline_text
 from perfgate.storage.gpu_table import read_latency_table, read_link_table
+from tests.factories import make_case_info, make_run
 from tests.unit.report.roofline_reports import CROWDED, SMALL, TABLE, make_placed_report, make_session
 
 
@@ -108,3 +109,12 @@ def test_render_latencies__shows_published_corrected_and_measured() -> None:
     assert "744 is a far miss; a far hit is 414" in text
     gap = next(line for line in text.splitlines() if "one more kernel in a stream" in line)
     assert gap.endswith("1.310 µs")
+
+
+def test_render_latencies__shows_measured_steps_in_cycles_and_time() -> None:
+    info = make_case_info("latency", work=Work(), unit=Unit.CYCLES)
+    case_id = "latency.shuffle[steps=1000]"
+    run = make_run({case_id: (12e-6,) * 3}, infos={case_id: info})
+    text = render_latencies(read_latency_table(), clock_hz=2e9, run=run, width=100, color=False, unicode=True)
+    shuffle = next(line for line in text.splitlines() if "warp shuffle" in line)
+    assert shuffle.endswith("23.8 cycles, 12.00 ns")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfgate.core.case import Unit, Work
+from perfgate.core.case import Timing, Unit, Work
 from perfgate.core.caveat import Caveat
 from perfgate.core.report import Bound, CaseResult, Estimate, Margin, MarginSource, RooflinePosition
 from perfgate.core.verdict import CaseVerdict
@@ -14,9 +14,11 @@ from perfgate.report.rows import (
     half_width_text,
     interval_text,
     margin_text,
+    measured_rate,
     ordered_rows,
     rate_of,
     row,
+    step_of,
     verdict_text,
 )
 from tests.golden.reports import REGRESSED_GEMM, SUBMIT, UNCHANGED, copy_work, gemm_case, gemm_work
@@ -35,6 +37,19 @@ def test_row__tells_a_regressed_case_in_full() -> None:
     assert texts.was == "was 188.5 µs, 729 TFLOP/s"
     assert texts.confirmation == "confirmed by fresh launches"
     assert texts.notes == ("cause: same source, other machine code (CUDA toolkit 13.0 to 13.1)",)
+
+
+def test_row__tells_the_time_of_one_step_of_a_chain() -> None:
+    chain = replace(UNCHANGED[0], id="latency.l2[bytes=4MiB,steps=16384]", work=Work(), candidate_s=2.4e-3)
+    assert row(chain).rate == "146.5 ns a step"
+    assert measured_rate(chain.id, chain.work, Timing.EVENTS, 2.4e-3) == "146.5 ns a step"
+    assert measured_rate("a.b", copy_work(2**30), Timing.GAP, 1e-3) == ""
+    assert step_of("a.b[steps=8]", None) == step_of("a.b", 1.0) == ""
+
+
+def test_rate_of__counts_exponentials_as_operations() -> None:
+    work = Work(work_flop=10**9, dtype="fp32", pipe="exponential")
+    assert rate_of(work, 1e-3) == "1.00 TOP/s"
 
 
 def test_row__says_nothing_of_what_is_unknown() -> None:
