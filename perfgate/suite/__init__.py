@@ -10,7 +10,9 @@ from perfgate.core.gpu import Gpu
 from perfgate.errors import ConfigurationError
 from perfgate.suite.bandwidth import bandwidth_cases
 from perfgate.suite.gemm import gemm_cases
+from perfgate.suite.latency import latency_cases
 from perfgate.suite.launch import launch_cases
+from perfgate.suite.peak import peak_cases
 from perfgate.suite.tensor_gemm import default_tensor_cases, full_tensor_cases
 
 SUITE_NAMES = ("default", "full")
@@ -23,7 +25,11 @@ _DEFAULT: tuple[_Family, ...] = (
     default_tensor_cases,
     launch_cases,
 )
-_FULL_ONLY: tuple[_Family, ...] = (full_tensor_cases,)
+_FULL_ONLY: tuple[_Family, ...] = (
+    full_tensor_cases,
+    peak_cases,
+    latency_cases,
+)
 
 
 def built_in_suite(name: str, gpu: Gpu) -> Suite:

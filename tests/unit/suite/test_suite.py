@@ -11,6 +11,8 @@ from perfgate.core.gpu import Gpu
 from perfgate.errors import ConfigurationError
 from perfgate.storage.gpu_table import read_gpu_table
 from perfgate.suite import SUITE_NAMES, built_in_suite
+from perfgate.suite.latency import latency_cases
+from perfgate.suite.peak import peak_cases
 from perfgate.suite.sizes import EXECUTION_LIMIT_S
 from tests.factories import H200
 from tests.unit.suite.builders import table_gpu
@@ -40,6 +42,7 @@ def gpus() -> st.SearchStrategy[Gpu]:
 FULL_ONLY = (
     *(f"gemm.{one}[n=4096]" for one in ("fp16", "tf32", "int8")),
     *(f"gemm.{one}[n=8192]" for one in ("bf16", "fp16", "tf32", "fp8", "int8")),
+    *(case.id for case in (*peak_cases(H200), *latency_cases(H200))),
 )
 
 
