@@ -129,13 +129,14 @@ def test_prepare__passes_what_the_kernels_declare(gpu: Gpu) -> None:
     for case in built_in_suite("full", gpu).cases:
         toolbox = FakeToolbox(gpu=gpu, emulate=False)
         workload = case.prepare(toolbox)
-        assert toolbox.binds
+        assert toolbox.binds or not case.sources
         for bind in toolbox.binds:
             given_types = tuple("pointer" if isinstance(one, FakeBuffer) else one.dtype.name for one in bind.args)
             assert given_types == signatures(bind.source)[bind.function].parameters, bind.function
             assert max(bind.grid[1:]) < 2**16
             assert bind.grid[0] < 2**31
-        assert len(workload.executions) == max(1, case.work.footprint_bytes // max(1, case.work.moved_bytes))
+        if case.work.moved_bytes:
+            assert len(workload.executions) == case.work.footprint_bytes // case.work.moved_bytes
         assert toolbox.allocated_bytes <= case.work.footprint_bytes + 64 * 2**20
 
 
@@ -145,4 +146,4 @@ def test_prepare__times_only_sources_that_the_case_names(gpu: Gpu) -> None:
         toolbox = FakeToolbox(gpu=gpu, emulate=False)
         case.prepare(toolbox)
         assert {bind.source for bind in toolbox.binds} - CHECKING <= {*case.sources, "data.cu"}
-        assert {bind.source for bind in toolbox.binds} >= {case.sources[0]}
+        assert {bind.source for bind in toolbox.binds} >= {*case.sources[:1]}
