@@ -46,8 +46,10 @@ schemas: setup
 gpu-test: setup
 	$(BIN)/python -m pytest -m gpu
 
+# Accepts what is rendered now as what a person is to see, and shows how it differs from what was committed.
 golden: setup
-	$(BIN)/python -m pytest -m "not gpu" --update-golden tests
+	$(BIN)/python -m pytest -q -m "not gpu" --update-golden tests/golden tests/unit/report tests/unit/suite
+	@git --no-pager diff --stat -- tests; git --no-pager diff --unified=1 -- tests
 
 wheel: setup
 	$(BIN)/python -m build

@@ -15,6 +15,7 @@ from perfgate.report.markdown import render_markdown
 from perfgate.report.run_text import render_run
 from perfgate.report.table_csv import render_csv
 from perfgate.report.terminal import render_terminal
+from perfgate.storage.documents import render_report_json
 from tests.golden import documents, histories
 from tests.golden.reports import REPORTS
 
@@ -26,6 +27,7 @@ FORMS: dict[str, Callable[[Report], str]] = {
     "expected-ascii.txt": lambda report: render_terminal(report, width=80, unicode=False),
     "expected.xml": render_junit,
     "expected.csv": render_csv,
+    "expected.json": render_report_json,
     "expected.md": lambda report: render_markdown(report, run_url="https://ci.example/runs/7"),
 }
 
@@ -45,8 +47,11 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("situation", REPORTS)
+# No document is written with a case id that is none: storage refuses it.
+PAIRS = [(name, form) for name in REPORTS for form in FORMS if (name, form) != ("hostile-names", "expected.json")]
+
+
+@pytest.mark.parametrize(("situation", "form"), PAIRS)
 def test_rendering__is_what_was_agreed(situation: str, form: str, update_golden: bool) -> None:
     check(FOLDER / situation / form, FORMS[form](REPORTS[situation]()), update=update_golden)
 
