@@ -21,7 +21,7 @@ SCRIPT = ROOT / "scripts/action_setup.sh"
 
 def uses_of(path: Path) -> list[dict[str, Any]]:
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    steps = [step for job in document["jobs"].values() for step in job["steps"]]
+    steps = [step for job in document["jobs"].values() for step in job.get("steps", [])]
     return [step for step in steps if step.get("uses", "").startswith(("org/perfgate", "./"))]
 
 
