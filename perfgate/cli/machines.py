@@ -19,11 +19,14 @@ class Machine:
     """A GPU to predict for.
 
     Attributes:
+        roofs: measured ones where there is a run.
+        sustained: what predictions use, ``core.roofs.sustained_roofs``.
         clock_hz: SM clock, measured where there is a run; None where it is unknown.
         run: what was measured on it; None for a row of the table.
     """
 
     roofs: Roofs
+    sustained: Roofs
     clock_hz: float | None
     run: Run | None = None
 
@@ -43,7 +46,8 @@ def chosen_machines(names: Sequence[str], run_path: Path | None) -> list[Machine
     machines = [] if run_path is None else [_measured_machine(run_path)]
     for name in names:
         sheet = gpu_sheet(table, name)
-        machines.append(Machine(roofs=sheet_roofs(sheet, table), clock_hz=sheet.sm_clock_hz))
+        roofs = sheet_roofs(sheet, table)
+        machines.append(Machine(roofs=roofs, sustained=roofs, clock_hz=sheet.sm_clock_hz))
     if not machines:
         raise ConfigurationError(
             "no machine is named", hint="give --gpu H200 (repeatable), or --run RUN.json for its measured roofs"
@@ -52,16 +56,21 @@ def chosen_machines(names: Sequence[str], run_path: Path | None) -> list[Machine
 
 
 def _measured_machine(path: Path) -> Machine:
-    from perfgate.core.roofs import measured_roofs
+    from perfgate.core.roofs import measured_roofs, sustained_roofs
     from perfgate.core.summary import median_or_none
     from perfgate.storage.documents import read_run
     from perfgate.storage.gpu_table import read_gpu_table
 
-    run = read_run(path)
+    run, table = read_run(path), read_gpu_table()
     clock_hz = median_or_none(
         block.sm_clock_hz for launch in run.launches for case in launch.cases.values() for block in case.valid_blocks
     )
-    return Machine(roofs=measured_roofs(run, read_gpu_table()), clock_hz=clock_hz or run.gpu.sm_clock_max_hz, run=run)
+    return Machine(
+        roofs=measured_roofs(run, table),
+        sustained=sustained_roofs(run, table),
+        clock_hz=clock_hz or run.gpu.sm_clock_max_hz,
+        run=run,
+    )
 
 
 def chosen_links(names: Sequence[str]) -> list["Link"]:

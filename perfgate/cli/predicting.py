@@ -46,7 +46,7 @@ def kernel(name: str, *options: Decorator) -> Decorator:
 
     def register(predict: Callable[..., "Prediction"]) -> Callable[..., "Prediction"]:
         def on_machine(machine: "Machine", **sizes: Any) -> "Prediction":
-            return predict(machine.roofs, **sizes)
+            return predict(machine.sustained, **sizes)
 
         on_machine.__doc__ = predict.__doc__
         time = click.option("--time", type=Time(), default=None, help="A measured time, to compare: 1ms.")

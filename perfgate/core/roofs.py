@@ -231,6 +231,20 @@ def measured_roofs(run: Run, table: GpuTable) -> Roofs:
     )
 
 
+def sustained_roofs(run: Run, table: GpuTable) -> Roofs:
+    """Return the roofs of a run that predictions use: of each pipe the best case that also moves its operands.
+
+    The peaks that nothing is loaded for are the roof, but no product issues without a pause: FP32 products
+    reach three quarters of it. Where no other case was measured the peak stands.
+    """
+    roofs = measured_roofs(run, table)
+    moving = {case_id: info for case_id, info in run.cases.items() if info.work.moved_bytes or not info.work.work_flop}
+    sustained = measured_roofs(replace(run, cases=moving), table)
+    found = (sustained.compute_roof(roof.key) or roof for roof in roofs.compute)
+    compute = (one if one.measured_per_s else roof for one, roof in zip(found, roofs.compute, strict=True))
+    return replace(roofs, compute=tuple(compute))
+
+
 def _measured_exponentials_per_s(run: Run, times_s: Mapping[str, float], paper: Roofs) -> float | None:
     rates = [
         info.work.work_flop / times_s[case_id]

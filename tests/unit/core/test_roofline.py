@@ -20,6 +20,7 @@ from perfgate.core.roofs import (
     paper_roofs,
     ridge_flop_per_byte,
     sheet_roofs,
+    sustained_roofs,
 )
 from perfgate.core.run import Run
 from perfgate.core.verdict import CaseVerdict, CheckVerdict
@@ -144,6 +145,17 @@ def test_measured_roofs__take_the_rate_of_exponentials_from_a_run_and_draw_no_ro
     assert roofs.compute_roof("exponential") is None
     beyond_physics = measured_roofs(h200_run({"peak.exponential": (work, 1e-4)}), TABLE)
     assert beyond_physics.exponentials_per_s == paper
+
+
+def test_sustained_roofs__are_of_products_and_of_peaks_only_where_there_are_none() -> None:
+    peak, lonely = (Work(work_flop=10**12, dtype="fp32", pipe=pipe) for pipe in ("fp32", "fp64"))
+    run = h200_run(WORKS | {"peak.fma_fp32": (peak, 10**12 / 65e12), "peak.fma_fp64": (lonely, 10**12 / 33e12)})
+    roofs, sustained = measured_roofs(run, TABLE), sustained_roofs(run, TABLE)
+    assert roofs.compute_roof("fp32").measured_case == "peak.fma_fp32"
+    assert sustained.compute_roof("fp32").measured_case == "gemm.fp32[n=4096]"
+    assert sustained.compute_roof("fp64") == roofs.compute_roof("fp64")
+    assert sustained.memory == roofs.memory
+    assert [roof.key for roof in sustained.compute] == [roof.key for roof in roofs.compute]
 
 
 def test_measured_roofs__of_an_integer_pipe_count_operations() -> None:
