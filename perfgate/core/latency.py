@@ -53,7 +53,8 @@ class Latency:
         id: short name, used in ``--step``.
         typical: what an estimate uses, in ``unit``.
         common_belief: a value in circulation that people arrive with; ``correction`` says what is right.
-        case: id of the built-in case that measures it, up to its bracket; None where none does.
+        case: id of the built-in case that measures it, without axes or with those that it must have; None where
+            none does.
     """
 
     id: str
@@ -102,17 +103,25 @@ def _measured_latency(latency: Latency, run: Run, unit: Unit) -> float | None:
         statistics.median(found) / steps_of(case_id)
         for case_id in run.cases
         if latency.case is not None
-        and case_id.split("[", 1)[0] == latency.case
+        and _is_of(case_id, latency.case)
         and (found := launch_statistics(run, case_id, unit))
     ]
     return min(values, default=None)
 
 
+def _is_of(case_id: str, wanted: str) -> bool:
+    return case_id.split("[", 1)[0] == wanted.split("[", 1)[0] and _axes(wanted).items() <= _axes(case_id).items()
+
+
 def steps_of(case_id: str) -> int:
     """Return the axis ``steps`` of a case id, 1 without one."""
+    steps = _axes(case_id).get("steps", "")
+    return int(steps) if steps.isdecimal() else 1
+
+
+def _axes(case_id: str) -> dict[str, str]:
     axes = case_id.partition("[")[2].removesuffix("]").split(",")
-    named = dict(axis.split("=", 1) for axis in axes if "=" in axis)
-    return int(named["steps"]) if named.get("steps", "").isdecimal() else 1
+    return dict(axis.split("=", 1) for axis in axes if "=" in axis)
 
 
 def latency_named(table: LatencyTable, name: str) -> Latency:

@@ -1,11 +1,14 @@
 """The table of latencies and times made of serial steps."""
 
+from dataclasses import replace
+
 import pytest
 
 from perfgate.core.case import Timing, Work
 from perfgate.core.latency import (
     LatencyUnit,
     latency_named,
+    measured_latency_cycles,
     measured_latency_s,
     serial,
     steps_of,
@@ -74,6 +77,20 @@ def test_measured_latency__is_per_step_and_of_its_case_only() -> None:
     assert measured_latency_s(dram, run_with("latency.dram[bytes=1GiB,steps=1000]", 350e-6)) == pytest.approx(350e-9)
     assert measured_latency_s(dram, run_with("latency.dram_far[steps=10]", 1.0)) is None
     assert measured_latency_s(latency_named(TABLE, "grid-sync"), run_with("launch.gap", 1.0)) is None
+
+
+def test_measured_latency__is_of_the_axes_that_the_table_names() -> None:
+    barrier = replace(latency_named(TABLE, "syncthreads"), case="latency.barrier[warps=1]")
+    assert measured_latency_s(barrier, run_with("latency.barrier[steps=100,warps=1]", 1e-6)) == pytest.approx(1e-8)
+    assert measured_latency_s(barrier, run_with("latency.barrier[steps=100,warps=16]", 1e-6)) is None
+    assert measured_latency_s(barrier, run_with("latency.barrier", 1e-6)) is None
+
+
+def test_measured_latency__in_cycles_is_by_the_clock_of_the_run() -> None:
+    shuffle = latency_named(TABLE, "shuffle")
+    run = run_with("latency.shuffle[steps=100]", 100 * 13e-9)
+    assert measured_latency_cycles(shuffle, run) == pytest.approx(13e-9 * 1.98e9)
+    assert measured_latency_cycles(latency_named(TABLE, "dram"), run) is None
 
 
 @pytest.mark.parametrize(
