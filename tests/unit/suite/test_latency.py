@@ -9,6 +9,8 @@ import pytest
 from perfgate.core.case import AbsentCase, Case, Timing, Unit
 from perfgate.core.gpu import Gpu
 from perfgate.core.latency import steps_of
+from perfgate.storage.gpu_table import read_latency_table
+from perfgate.suite import built_in_suite
 from perfgate.suite.atomics import added_words
 from perfgate.suite.latency import fibonacci, latency_cases
 from perfgate.suite.ring import ring_node
@@ -211,3 +213,12 @@ def test_dram__that_does_not_fit_is_absent() -> None:
     small = Gpu(name="?", memory_bytes=2**28, l2_bytes=2**26)
     reasons = {one.id: one.reason for one in latency_cases(small) if isinstance(one, AbsentCase)}
     assert "more than a quarter of the memory" in reasons["latency.dram"]
+
+
+def test_latency_table__names_cases_of_the_suite() -> None:
+    suite = {case.id for case in built_in_suite("full", H200).cases}
+    wanted = [one.case for one in read_latency_table().latencies if one.case is not None]
+    assert len(wanted) > 15
+    for case in wanted:
+        name, _, axes = case.removesuffix("]").partition("[")
+        assert any(one.split("[")[0] == name and axes in one for one in suite), case
