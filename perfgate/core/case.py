@@ -19,6 +19,7 @@ class Timing(StrEnum):
     """How a case is timed; docs/measurement.md defines each."""
 
     EVENTS = "events"  # GPU events around back-to-back executions, queued behind a spin kernel
+    SLOWEST = "slowest"  # the longest execution of a rotation over all buffer sets, each between events of its own
     GAP = "gap"  # slope of event time over the number of queued empty kernels
     GRAPH_NODE = "graph-node"  # slope of graph replay time over the number of nodes
     GRAPH = "graph"  # replay of a graph of one node
@@ -31,7 +32,7 @@ class Timing(StrEnum):
     @property
     def is_of_work(self) -> bool:
         """Whether the value is the time of one execution's declared work, so that rates follow from it."""
-        return self in (Timing.EVENTS, Timing.REPLAY, Timing.PROGRAM)
+        return self in (Timing.EVENTS, Timing.SLOWEST, Timing.REPLAY, Timing.PROGRAM)
 
     @property
     def is_host_timed(self) -> bool:

@@ -27,6 +27,8 @@ class Gpu:
         pci_subsystem_id: e.g. ``"0x18be10de"``.
         board_part_number: e.g. ``"692-2G520-0282-000"``.
         chip: hash that tells chips apart without revealing the UUID.
+        peer_link: what joins it and another visible GPU whose memory it reaches, e.g. ``"nvlink-18x26.6"`` (links
+            and GB/s each) or ``"pcie"``; None without such a GPU. Part of the ids of peer cases, not of the identity.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Gpu:
     pci_subsystem_id: str | None = None
     board_part_number: str | None = None
     chip: str | None = None
+    peer_link: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

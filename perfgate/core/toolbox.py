@@ -59,7 +59,7 @@ class Workload:
 
 
 class Buffer(Protocol):
-    """Device memory that lives as long as the case is open."""
+    """Memory that lives as long as the case is open: the device's, where nothing else is said."""
 
     @property
     def address(self) -> int:
@@ -126,6 +126,14 @@ class Toolbox(Protocol):
 
         Raises:
             DeviceError: the arena is too small; names the size asked for and the size left.
+        """
+        ...
+
+    def peer_buffer(self, size_bytes: int) -> Buffer:
+        """Return uninitialised memory of the GPU that ``Gpu.peer_link`` is to, for kernels and copies of this one.
+
+        Raises:
+            DeviceError: there is none within reach, or it has not that much free memory.
         """
         ...
 

@@ -161,7 +161,8 @@ class CaseLoop:
             executions = case.sets * max(1, math.ceil(_rounded_up(needed) / case.sets))
         return CasePlan(
             executions_per_sample=executions,
-            samples_per_block=settings.samples_per_block,
+            # A sweep's sample is a pass over all of the memory.
+            samples_per_block=LEAST_SAMPLES if timing is Timing.SLOWEST else settings.samples_per_block,
             # A run of a program is a block, and may take minutes.
             blocks=1 if timing is Timing.PROGRAM else settings.blocks,
         )

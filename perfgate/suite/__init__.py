@@ -8,12 +8,16 @@ from collections.abc import Callable
 from perfgate.core.case import AbsentCase, Case, Suite
 from perfgate.core.gpu import Gpu
 from perfgate.errors import ConfigurationError
-from perfgate.suite.bandwidth import bandwidth_cases
+from perfgate.suite.access import access_cases, gather_cases
+from perfgate.suite.bandwidth import bandwidth_cases, sweep_cases
 from perfgate.suite.gemm import gemm_cases
 from perfgate.suite.latency import latency_cases
 from perfgate.suite.launch import launch_cases
+from perfgate.suite.onchip import l2_cases, shared_cases
 from perfgate.suite.peak import peak_cases
+from perfgate.suite.peer import peer_cases
 from perfgate.suite.tensor_gemm import default_tensor_cases, full_tensor_cases
+from perfgate.suite.transfer import transfer_cases
 
 SUITE_NAMES = ("default", "full")
 
@@ -21,11 +25,18 @@ _Family = Callable[[Gpu], tuple[Case | AbsentCase, ...]]
 # What `default` holds, and what only `full` adds to it; a line of their own each, in the order of docs/suite.md.
 _DEFAULT: tuple[_Family, ...] = (
     bandwidth_cases,
+    gather_cases,
+    l2_cases,
+    transfer_cases,
     gemm_cases,
     default_tensor_cases,
     launch_cases,
 )
 _FULL_ONLY: tuple[_Family, ...] = (
+    access_cases,
+    shared_cases,
+    sweep_cases,
+    peer_cases,
     full_tensor_cases,
     peak_cases,
     latency_cases,

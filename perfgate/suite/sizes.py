@@ -6,6 +6,7 @@ predicted to stay under 50 ms.
 """
 
 from perfgate.core.gpu import MEMORY_TOLERANCE, Gpu
+from perfgate.core.units import bytes_text
 
 EXECUTION_LIMIT_S = 0.05
 # 256 MiB arrays read 7 % low on an H200, 1 GiB 1.5 %: ramp-up of 9.5 µs an execution.
@@ -37,6 +38,11 @@ _CAPABILITIES_OF_64_LANES = ("7.0", "7.2", "7.5", "8.0")
 
 class DoesNotFitError(Exception):
     """A case cannot run on a GPU; the text is the reason that its AbsentCase gives."""
+
+
+def size_axis(size_bytes: int) -> str:
+    """Return a size as a case's id has it: ``"4GiB"``."""
+    return bytes_text(size_bytes).replace(" ", "")
 
 
 def usable_bytes(gpu: Gpu) -> int:

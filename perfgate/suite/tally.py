@@ -1,14 +1,14 @@
 """Exact checks on the device: how many elements of an output are wrong, and which is the first."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from perfgate.core.toolbox import Buffer, Toolbox, Verification
-from perfgate.suite.filling import THREADS, covering_grid
+from perfgate.core.toolbox import Buffer, Toolbox, Verification, Workload
+from perfgate.suite.filling import THREADS, covering_grid, poisoning
 
 # struct Tally of scan.cuh: wrong elements, index of the first one.
 _NOTHING_FOUND = np.array([0, np.iinfo(np.uint64).max], dtype=np.uint64)
@@ -65,3 +65,27 @@ def exact_verification(found: Sequence[tuple[int, int]], compared: str) -> Verif
     index = next(index for index, (count, _) in enumerate(found) if count)
     detail = f"{compared}: {wrong} wrong, the first at index {found[index][1]} of buffer set {index}"
     return Verification(passed=False, error=math.inf, tolerance=0.0, detail=detail)
+
+
+def exact_workload(
+    toolbox: Toolbox,
+    executions: Sequence[Callable[[], None]],
+    outputs: Sequence[Buffer],
+    checks: Sequence[Check],
+    compared: str,
+) -> Workload:
+    """Return a workload whose outputs must equal their reference bit by bit.
+
+    Args:
+        toolbox: the device.
+        executions: one a buffer set.
+        outputs: device memory that the executions write.
+        checks: one a buffer set.
+        compared: what is compared with what, for people.
+    """
+    scan = Scan(toolbox, checks)
+    return Workload(
+        executions=tuple(executions),
+        poison=poisoning(toolbox, outputs),
+        verify=lambda: exact_verification(scan.found(), compared),
+    )

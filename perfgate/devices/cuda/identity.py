@@ -10,6 +10,7 @@ from typing import Any
 from perfgate.core.gpu import Environment, Gpu
 from perfgate.devices.cuda.driver import driver, whole_gpu_uuid
 from perfgate.devices.cuda.nvml import Nvml
+from perfgate.devices.cuda.peer import peer_link
 
 # A fixed public prefix: the hash tells chips apart, and cannot be taken for a hash of anything else.
 _CHIP_PREFIX = b"perfgate-chip-1\0"
@@ -78,6 +79,7 @@ def identified_gpu(index: int, nvml: Nvml) -> Gpu:
         pci_subsystem_id=None if pci is None else f"0x{pci.pciSubSystemId:08x}",
         board_part_number=_board_part_number(nvml),
         chip=chip_hash(whole_gpu_uuid(index), mig_profile),
+        peer_link=peer_link(module, index, nvml),
     )
 
 

@@ -124,6 +124,10 @@ class Nvml:
             value = self.read("Temperature", 0)
         return None if value is None else float(value)
 
+    def active_nvlinks(self) -> int | None:
+        """Number of NVLink links that are up."""
+        return self._nvlinks(lambda link: self.read("NvLinkState", link))
+
     def process_ids(self) -> frozenset[int] | None:
         """Process ids of compute processes on this GPU (host ids, also inside a container)."""
         found = self.read("ComputeRunningProcesses")
@@ -149,7 +153,7 @@ class Nvml:
             pcie_width=self.read("CurrPcieLinkWidth"),
             pcie_width_max=self.read("MaxPcieLinkWidth"),
             pcie_replays=fields.get(_PCIE_REPLAY_FIELD),
-            nvlink_links_active=self._nvlinks(lambda link: self.read("NvLinkState", link)),
+            nvlink_links_active=self.active_nvlinks(),
             nvlink_errors=self._nvlinks(self._nvlink_errors),
             mig_enabled=None if mig is None else mig[0] == 1,
             mps_active=self._mps(),

@@ -19,7 +19,9 @@ from perfgate.devices.cuda.graph import Graph
 from perfgate.devices.cuda.identity import identified_gpu
 from perfgate.devices.cuda.memory import Arena
 from perfgate.devices.cuda.ncu import MARK
+from perfgate.devices.cuda.numa import stay_near
 from perfgate.devices.cuda.nvml import Nvml, closing_nvml
+from perfgate.devices.cuda.peer import Peer
 from perfgate.devices.cuda.timing import QUEUE_LIMIT, StreamTimer
 from perfgate.devices.cuda.toolbox import CudaToolbox
 from perfgate.devices.cuda.watch import LeakWatch, refuse_misuse
@@ -187,6 +189,7 @@ class CudaSession:
                 graph.close()
             with _driver_errors(case_id):
                 workload.close()
+                self._toolbox.end()
             _empty_caches()
 
     def _note_code(self, case: Case) -> None:
@@ -256,13 +259,15 @@ def opened_session(selector: str, make_suite: Any, cache_folder: Path) -> Iterat
     began_s = time.monotonic()
     index = found_device(selector)
     uuid = device_uuid(index)
+    stay_near(index)
     with closing_nvml(uuid) as nvml, primary_context(index):
         drv = driver()
         gpu: Gpu = identified_gpu(index, nvml)
         stream = drv.Stream(_NON_BLOCKING)
         cache = CodeCache(cache_folder, found_compiler(), architecture(gpu.compute_capability or ""))
         arena = Arena()
-        toolbox = CudaToolbox(gpu=gpu, stream=stream, cache=cache, arena=arena)
+        peer = Peer(index)
+        toolbox = CudaToolbox(gpu=gpu, stream=stream, cache=cache, arena=arena, peer=peer)
         timing = drv.module_from_buffer(cache.cubin("timing.cu", {}).code)
         timer = StreamTimer(stream, timing, gpu.sm_count or 1, began_s)
         try:
@@ -272,6 +277,7 @@ def opened_session(selector: str, make_suite: Any, cache_folder: Path) -> Iterat
         finally:
             with contextlib.suppress(drv.Error):
                 arena.close()
+                peer.close()
 
 
 @contextlib.contextmanager

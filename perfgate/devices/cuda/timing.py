@@ -9,6 +9,7 @@ before the release, and the spin ends by itself on the device.
 import functools
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,9 @@ class StreamTimer:
         started_s = time.monotonic() - self._began_s
         if timing in (Timing.EVENTS, Timing.REPLAY):
             return self._time_events(executions, turn, count, samples, started_s, queue_limit)
+        if timing is Timing.SLOWEST:
+            singly = self._time_events(executions, turn, 1, count * samples, started_s, queue_limit)
+            return replace(singly, intervals_s=_slowest(singly.intervals_s, count))
         single = executions[turn % len(executions)]
         clock_hz: float | None = None
         intervals: list[float] = []
@@ -287,6 +291,11 @@ def _mapped_word() -> Any:
     """One 32-bit word of host memory that the device sees: an array whose base knows its device pointer."""
     drv = driver()
     return drv.pagelocked_zeros(1, np.uint32, mem_flags=drv.host_alloc_flags.DEVICEMAP)
+
+
+def _slowest(times_s: tuple[float, ...], count: int) -> tuple[float, ...]:
+    """Return for each ``count`` executions the time that they would take were all as slow as the slowest of them."""
+    return tuple(count * max(times_s[begin : begin + count]) for begin in range(0, len(times_s), count))
 
 
 def _repeat(command: Callable[[], None], count: int) -> None:

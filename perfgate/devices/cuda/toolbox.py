@@ -10,6 +10,7 @@ from perfgate.core.toolbox import Buffer
 from perfgate.devices.cuda.compiler import CodeCache
 from perfgate.devices.cuda.driver import driver
 from perfgate.devices.cuda.memory import Arena, ArenaBuffer
+from perfgate.devices.cuda.peer import Peer
 from perfgate.devices.cuda.tensor_map import MAP_BYTES, encoded_tensor_map
 from perfgate.errors import DeviceError
 
@@ -62,11 +63,12 @@ class CudaKernel:
 class CudaToolbox:
     """What a case may ask of the CUDA device; counts the machine code that it loads."""
 
-    def __init__(self, *, gpu: Gpu, stream: Any, cache: CodeCache, arena: Arena) -> None:
+    def __init__(self, *, gpu: Gpu, stream: Any, cache: CodeCache, arena: Arena, peer: Peer) -> None:
         self._gpu = gpu
         self._stream = stream
         self._cache = cache
         self._arena = arena
+        self._peer = peer
         self._modules: dict[str, Any] = {}
         self._code: list[tuple[str, str]] = []
         self._buffers: list[ArenaBuffer] = []
@@ -94,6 +96,10 @@ class CudaToolbox:
         """Start counting code and buffers for a new case."""
         self._code = []
         self._buffers = []
+
+    def end(self) -> None:
+        """Free what the case had outside of the arena."""
+        self._peer.free()
 
     def varied_bytes(self) -> int:
         """Bytes of the case's buffers that do not hold one repeated word, by samples of each.
@@ -138,6 +144,10 @@ class CudaToolbox:
         buffer = self._arena.buffer(size_bytes)
         self._buffers.append(buffer)
         return buffer
+
+    def peer_buffer(self, size_bytes: int) -> ArenaBuffer:
+        """See core.toolbox.Toolbox.peer_buffer."""
+        return self._peer.buffer(size_bytes)
 
     def read(self, buffer: Buffer, dtype: Any, count: int, offset_bytes: int = 0) -> np.ndarray:
         """See core.toolbox.Toolbox.read."""

@@ -75,6 +75,7 @@ class FakeToolbox:
     stream: int = 0
     binds: list[Bind] = field(default_factory=list)
     copies: list[tuple[int, int]] = field(default_factory=list)
+    locked: list[np.ndarray] = field(default_factory=list)
     executed: list[str] = field(default_factory=list)
     allocated_bytes: int = 0
     kernels: dict[str, Callable[[Bind], None]] = field(default_factory=dict)
@@ -86,6 +87,12 @@ class FakeToolbox:
     def buffer(self, size_bytes: int) -> FakeBuffer:
         address = 256 + -(-self.allocated_bytes // 256) * 256
         self.allocated_bytes = address + size_bytes
+        return self._memory(address, size_bytes)
+
+    def peer_buffer(self, size_bytes: int) -> FakeBuffer:
+        return self._memory(1 << 41, size_bytes)
+
+    def _memory(self, address: int, size_bytes: int) -> FakeBuffer:
         content = np.full(size_bytes, 0xA5, dtype=np.uint8) if self.emulate else None
         return FakeBuffer(address=address, size_bytes=size_bytes, content=content)
 
@@ -100,7 +107,8 @@ class FakeToolbox:
             buffer.view(np.uint8)[: values.nbytes] = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
     def pinned(self, count: int, dtype: Any) -> np.ndarray:
-        return np.full(count * np.dtype(dtype).itemsize, 0xA5, dtype=np.uint8).view(dtype)
+        self.locked.append(np.full(count * np.dtype(dtype).itemsize, 0xA5, dtype=np.uint8).view(dtype))
+        return self.locked[-1]
 
     def bound_upload(self, target: FakeBuffer, source: np.ndarray) -> Callable[[], None]:
         assert source.nbytes <= target.size_bytes
@@ -110,7 +118,12 @@ class FakeToolbox:
     def bound_download(self, target: np.ndarray, source: FakeBuffer) -> Callable[[], None]:
         assert target.nbytes <= source.size_bytes
         self.copies.append((target.nbytes, source.size_bytes))
-        return lambda: np.copyto(target, self.read(source, target.dtype, target.size))
+
+        def download() -> None:
+            if self.emulate:
+                np.copyto(target, self.read(source, target.dtype, target.size))
+
+        return download
 
     def tensor_map(
         self, matrix: FakeBuffer, *, shape: tuple[int, int], box: tuple[int, int], element_bytes: int

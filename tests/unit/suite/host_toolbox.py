@@ -115,7 +115,8 @@ def _library(source: str, options: tuple[str, ...]) -> ctypes.CDLL:
     with tempfile.TemporaryDirectory() as folder:
         program, library = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
         program.write_text(f'#include "cuda_on_host.hpp"\n{text}\n{_entries(source)}', encoding="utf-8")
-        command = [COMPILER, "-std=c++20", "-O2", "-shared", "-fPIC", "-Wno-unknown-pragmas"]
+        # Shared memory of an inline function would otherwise be one for all libraries, whatever its size in each.
+        command = [COMPILER, "-std=c++20", "-O2", "-shared", "-fPIC", "-fno-gnu-unique", "-Wno-unknown-pragmas"]
         includes = [f"-I{kernels}", f"-I{Path(__file__).parent}"]
         finished = subprocess.run(
             [*command, *includes, *options, "-o", str(library), str(program)],

@@ -16,6 +16,7 @@ from tests.factories import H200
 from tests.unit.suite.declarations import CHECKING
 from tests.unit.suite.fake_toolbox import FakeToolbox
 
+PAIR = replace(H200, peer_link="nvlink-18x26.6")
 TABLE = Path(__file__).parent / "frozen_sources.json"
 ADVICE = """{name} version {version}: {what} differs from the one that was frozen.
 Stored baselines of this version would compare different code. Either undo the change, or raise the case's version
@@ -28,8 +29,8 @@ def own_case(*sources: Path) -> Case:
 
 
 def launches_sha256(case: Case) -> str:
-    """Hash of how a case's kernels are launched on an H200: functions, knobs, grids, scalars; not the checks."""
-    toolbox = FakeToolbox(gpu=H200, emulate=False)
+    """Hash of how a case's kernels and copies are launched on an H200 that has a twin; not of the checks."""
+    toolbox = FakeToolbox(gpu=PAIR, emulate=False)
     case.prepare(toolbox)
     launches = [
         [
@@ -44,6 +45,7 @@ def launches_sha256(case: Case) -> str:
         for bind in toolbox.binds
         if bind.source not in CHECKING
     ]
+    launches += [list(sizes) for sizes in toolbox.copies]
     return hashlib.sha256(json.dumps(launches).encode()).hexdigest()
 
 
@@ -54,7 +56,7 @@ def test_built_in_cases__are_as_frozen(update_golden: bool) -> None:
             "source_sha256": source_sha256(case),
             "launches_sha256": launches_sha256(case),
         }
-        for case in built_in_suite("full", H200).cases
+        for case in built_in_suite("full", PAIR).cases
     }
     if update_golden:
         frozen = current | frozen

@@ -28,7 +28,9 @@ class FakeError(Exception):
     pass
 
 
-def fake_driver(name: str = "NVIDIA H200", attributes: dict[str, int] | None = None, refused: str = "") -> Any:
+def fake_driver(
+    name: str = "NVIDIA H200", attributes: dict[str, int] | None = None, refused: str = "", peers: bool = False
+) -> Any:
     attributes = ATTRIBUTES if attributes is None else attributes
 
     def attribute(key: str) -> int:
@@ -41,11 +43,12 @@ def fake_driver(name: str = "NVIDIA H200", attributes: dict[str, int] | None = N
         compute_capability=lambda: (9, 0),
         total_memory=lambda: 150_109_880_320,
         get_attribute=attribute,
+        can_access_peer=lambda other: peers,
     )
 
     class Device:
         def __new__(cls, index: int) -> Any:
-            assert index == 1
+            assert index in (0, 1)
             return device
 
         count = staticmethod(lambda: 2)

@@ -101,6 +101,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
         monkeypatch.setattr(place, "driver", lambda: cuda)
     for place in (session, timing):
         monkeypatch.setattr(place, "time", cuda.host)
+    monkeypatch.setattr(session, "stay_near", lambda index: frozenset())
     monkeypatch.setattr(session, "found_device", lambda selector: 0)
     monkeypatch.setattr(session, "device_uuid", lambda index: "GPU-1")
     monkeypatch.setattr(session, "closing_nvml", lambda uuid: contextlib.nullcontext(Nvml(None, None)))

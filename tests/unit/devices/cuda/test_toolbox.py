@@ -9,6 +9,7 @@ from perfgate.core.toolbox import Toolbox
 from perfgate.devices.cuda import memory, toolbox
 from perfgate.devices.cuda.compiler import CodeCache
 from perfgate.devices.cuda.memory import Arena
+from perfgate.devices.cuda.peer import Peer
 from perfgate.devices.cuda.toolbox import CudaKernel, CudaToolbox
 from perfgate.errors import CompileError, DeviceError
 from tests.factories import H200
@@ -34,7 +35,7 @@ class Bench:
         self.arena.reset(1 << 20)
         cuda.module_from_buffer = self.module  # type: ignore[attr-defined]
         cache = CodeCache(folder, Compiler(), "sm_90a")
-        self.toolbox = CudaToolbox(gpu=H200, stream=self.stream, cache=cache, arena=self.arena)
+        self.toolbox = CudaToolbox(gpu=H200, stream=self.stream, cache=cache, arena=self.arena, peer=Peer(0))
 
     def module(self, code: bytes) -> Any:
         if b"REFUSED" in code:
