@@ -29,7 +29,7 @@ def own_case(*sources: Path) -> Case:
 
 
 def launches_sha256(case: Case) -> str:
-    """Hash of how a case's kernels are launched on an H200 with a peer: functions, knobs, grids, scalars; not the checks."""
+    """Hash of how a case launches on an H200 with a peer: functions, knobs, grids, scalars; not the checks."""
     toolbox = FakeToolbox(gpu=PAIR, emulate=False)
     case.prepare(toolbox)
     launches = [
