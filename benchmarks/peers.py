@@ -1,6 +1,10 @@
-"""Compares the built-in kernels with PyTorch, cuBLAS and the driver's own copies on the GPU at hand.
+"""Compares the built-in kernels with PyTorch, cuBLAS, BabelStream and the driver's own copies on the GPU at hand.
 
-    python benchmarks/peers.py [--rounds 5] [--round-s 1] [--json FILE]
+    python benchmarks/peers.py [--case 'bandwidth.*'] [--babelstream CUBIN] [--rounds 5] [--round-s 1] [--json FILE]
+
+BabelStream's kernels come from its own source, compiled for the GPU and given as a file:
+
+    nvcc -O3 -std=c++17 -arch=sm_90 -cubin -DDEFAULT -Isrc -Isrc/cuda src/cuda/CUDAStream.cu -o babelstream.cubin
 
 One process, one context, one stream, one way of timing: peers are cases like ours, and rounds of at
 least a second alternate between ours and theirs, so that a drift of the machine meets both. A ratio
@@ -9,6 +13,7 @@ above 1 says that ours is faster.
 
 import argparse
 import ctypes
+import fnmatch
 import json
 import math
 import os
@@ -19,13 +24,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from perfgate.core.case import Case, Suite
+from perfgate.core.case import Case, Suite, Work
 from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Buffer, Toolbox, Verification, Workload
 from perfgate.core.units import rate_text
-from perfgate.devices.cuda.driver import libcuda
+from perfgate.devices.cuda.driver import driver, libcuda
 from perfgate.devices.cuda.session import CudaSession, opened_session
 from perfgate.errors import DeviceError, WrongOutputError
 from perfgate.resources import cache_folder
@@ -35,6 +41,14 @@ from perfgate.suite.gemm import gemm_fp32_case
 
 INTERVAL_S = 0.01
 ORDERS = (4096, 8192)
+# Of BabelStream 5.0, CUDAStream.h and CUDAStream.cu: threads a block, blocks of Dot an SM, FP64.
+BABELSTREAM_BLOCK = 1024
+BABELSTREAM_DOT_BLOCKS = 4
+BABELSTREAM_KERNELS = {
+    "dot": "_Z10dot_kernelIdEvPKT_S2_PS0_i",
+    "copy": "_Z11copy_kernelIdEvPKT_PS0_",
+    "triad": "_Z12triad_kernelIdEvPT_PKS0_S3_",
+}
 
 
 class _DeviceArray:
@@ -133,31 +147,76 @@ def cublas_nn(arrays: Arrays) -> Callable[[], Any]:
     return lambda: torch.mm(a, b, out=c)
 
 
-PEERS: dict[str, dict[str, tuple[int, Callable[[Arrays], Callable[[], Any]]]]] = {
-    "bandwidth.read": {"torch_sum": (1, torch_sum)},
-    "bandwidth.write": {"torch_fill": (1, torch_fill), "driver_set": (1, driver_set)},
-    "bandwidth.copy": {"torch_copy": (2, torch_copy), "driver_copy": (2, driver_copy)},
-    "bandwidth.triad": {"torch_add": (3, torch_triad)},
-    "gemm.fp32": {"cublas_tn": (3, cublas_tn), "cublas_nn": (3, cublas_nn)},
+def babelstream(name: str, cubin: bytes) -> Callable[[Arrays], Callable[[], Any]]:
+    """A kernel of BabelStream, launched as its CUDAStream.cu does, on as many bytes of FP64."""
+
+    def make(arrays: Arrays) -> Callable[[], Any]:
+        module = driver().module_from_buffer(cubin)
+        elements = arrays.buffers[0].size_bytes // 8
+        blocks = elements // BABELSTREAM_BLOCK
+        arguments: list[Any] = [buffer.address for buffer in arrays.buffers]
+        types: list[Any] = ["P"] * len(arguments)
+        if name == "dot":
+            blocks = BABELSTREAM_DOT_BLOCKS * (arrays.toolbox.gpu.sm_count or 1)
+            arguments += [arrays.toolbox.buffer(8 * blocks).address, np.int32(elements)]
+            types += ["P", np.int32]
+        function = module.get_function(BABELSTREAM_KERNELS[name]).prepare(types)
+        call, native = function.prepared_async_call, arrays.toolbox.native_stream  # type: ignore[attr-defined]
+        return partial(call, (blocks, 1), (BABELSTREAM_BLOCK, 1, 1), native, *arguments)
+
+    return make
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """What ours is compared with: on how many arrays as large as ours, all of them moved once."""
+
+    arrays: int
+    make: Callable[[Arrays], Callable[[], Any]]
+
+
+PEERS: dict[str, dict[str, Peer]] = {
+    "bandwidth.read": {"torch_sum": Peer(arrays=1, make=torch_sum)},
+    "bandwidth.write": {"torch_fill": Peer(arrays=1, make=torch_fill), "driver_set": Peer(arrays=1, make=driver_set)},
+    "bandwidth.copy": {"torch_copy": Peer(arrays=2, make=torch_copy), "driver_copy": Peer(arrays=2, make=driver_copy)},
+    "bandwidth.triad": {"torch_add": Peer(arrays=3, make=torch_triad)},
+    "gemm.fp32": {"cublas_tn": Peer(arrays=3, make=cublas_tn), "cublas_nn": Peer(arrays=3, make=cublas_nn)},
 }
 
 
-def peer_case(ours: Case, name: str, arrays: int, make: Callable[[Arrays], Callable[[], Any]]) -> Case:
-    """Return a peer as a case with the work of ours, on the same number of buffer sets."""
+def babelstream_peers(cubin: bytes) -> dict[str, dict[str, Peer]]:
+    """Return the kernels of BabelStream beside ours: Dot reads two arrays."""
+    shapes = {"bandwidth.read": ("dot", 2), "bandwidth.copy": ("copy", 2), "bandwidth.triad": ("triad", 3)}
+    return {
+        ours: {f"babelstream_{name}": Peer(arrays=arrays, make=babelstream(name, cubin))}
+        for ours, (name, arrays) in shapes.items()
+    }
+
+
+# Arrays that ours moves once each.
+OUR_ARRAYS = {"bandwidth.read": 1, "bandwidth.write": 1, "bandwidth.copy": 2, "bandwidth.triad": 3, "gemm.fp32": 3}
+
+
+def peer_case(ours: Case, name: str, peer: Peer) -> Case:
+    """Return a peer as a case on arrays and buffer sets like ours."""
     stem, _, axes = ours.id.partition("[")
-    array_bytes = ours.work.moved_bytes // arrays
+    our_arrays = OUR_ARRAYS[stem]
+    array_bytes = ours.work.moved_bytes // our_arrays
     sets = ours.work.footprint_bytes // ours.work.moved_bytes
     elements = array_bytes // 4
     order = math.isqrt(elements)
     shape = (order, order) if ours.family == "gemm" else (elements,)
+    work = ours.work
+    if peer.arrays != our_arrays:
+        work = Work(read_bytes=peer.arrays * array_bytes, footprint_bytes=sets * peer.arrays * array_bytes)
 
     def prepare(toolbox: Toolbox) -> Workload:
         executions = []
         for _ in range(sets):
-            buffers = [toolbox.buffer(array_bytes) for _ in range(arrays)]
+            buffers = [toolbox.buffer(array_bytes) for _ in range(peer.arrays)]
             for seed, buffer in enumerate(buffers):
                 fill_uniform(toolbox, buffer, seed)
-            executions.append(make(Arrays(toolbox=toolbox, buffers=buffers, shape=shape)))
+            executions.append(peer.make(Arrays(toolbox=toolbox, buffers=buffers, shape=shape)))
         for execution in executions:  # libraries load code and take workspace on first use
             execution()
         toolbox.synchronize()
@@ -167,7 +226,7 @@ def peer_case(ours: Case, name: str, arrays: int, make: Callable[[Arrays], Calla
             verify=lambda: Verification(passed=True, error=0.0, tolerance=0.0, detail="a peer is not verified"),
         )
 
-    return replace(ours, id=f"{stem}.{name}[{axes}", prepare=prepare, sources=())
+    return replace(ours, id=f"{stem}.{name}[{axes}", prepare=prepare, sources=(), work=work)
 
 
 @dataclass
@@ -179,15 +238,15 @@ class Contest:
     times_s: dict[str, list[float]] = field(default_factory=dict)
 
 
-def contests(gpu: Gpu) -> list[Contest]:
-    """Return what is compared on a GPU."""
-    streams = [case for case in built_in_suite("default", gpu).cases if case.family == "bandwidth"]
+def contests(gpu: Gpu, globs: list[str], cubin: bytes | None) -> list[Contest]:
+    """Return what is compared on a GPU: cases that match one of ``globs`` and have a peer."""
+    further = {} if cubin is None else babelstream_peers(cubin)
     found = []
-    for ours in (*streams, *(gemm_fp32_case(gpu, order) for order in ORDERS)):
-        peers = PEERS[ours.id.partition("[")[0]]
-        found.append(
-            Contest(ours=ours, peers={name: peer_case(ours, name, *one) for name, one in peers.items()}),
-        )
+    for ours in (*built_in_suite("default", gpu).cases, *(gemm_fp32_case(gpu, order) for order in ORDERS[1:])):
+        stem = ours.id.partition("[")[0]
+        peers = {**PEERS.get(stem, {}), **further.get(stem, {})}
+        if peers and any(fnmatch.fnmatchcase(ours.id, glob) or fnmatch.fnmatchcase(stem, glob) for glob in globs):
+            found.append(Contest(ours=ours, peers={name: peer_case(ours, name, one) for name, one in peers.items()}))
     return found
 
 
@@ -232,20 +291,18 @@ def held(session: CudaSession, compared: list[Contest], rounds: int, round_s: fl
 
 
 def table(compared: list[Contest]) -> list[dict[str, Any]]:
-    """Print and return the medians."""
+    """Print and return the medians; ratios are of neighbours in a round."""
     rows = []
     for contest in compared:
-        work = contest.ours.work
         is_product = contest.ours.family == "gemm"
-        amount, unit = (work.work_flop, "FLOP") if is_product else (work.moved_bytes, "B")
-        ours = contest.times_s["ours"]
-        for name in contest.peers:
-            theirs = contest.times_s[name]
-            ratios = [peer_s / our_s for our_s, peer_s in zip(ours, theirs, strict=True)]
-            our_rate, peer_rate = (amount / statistics.median(values) for values in (ours, theirs))
-            ratio = statistics.median(ratios)
+        unit = "FLOP" if is_product else "B"
+        ours_per_s = _rates(contest.ours, contest.times_s["ours"], is_product=is_product)
+        for name, peer in contest.peers.items():
+            peer_per_s = _rates(peer, contest.times_s[name], is_product=is_product)
+            ratios = [our / their for our, their in zip(ours_per_s, peer_per_s, strict=True)]
+            our_rate, peer_rate, ratio = map(statistics.median, (ours_per_s, peer_per_s, ratios))
             print(
-                f"{contest.ours.id:28} {rate_text(our_rate, unit):>14}  {name:12} {rate_text(peer_rate, unit):>14}"
+                f"{contest.ours.id:28} {rate_text(our_rate, unit):>14}  {name:17} {rate_text(peer_rate, unit):>14}"
                 f"  ratio {ratio:.4f} ({min(ratios):.4f} to {max(ratios):.4f})"
             )
             rows.append(
@@ -256,11 +313,17 @@ def table(compared: list[Contest]) -> list[dict[str, Any]]:
                     "ours_per_s": our_rate,
                     "peer_per_s": peer_rate,
                     "ratio": ratio,
-                    "ours_s": ours,
-                    "peer_s": theirs,
+                    "ratio_low": min(ratios),
+                    "ratio_high": max(ratios),
+                    "rounds": len(ratios),
                 }
             )
     return rows
+
+
+def _rates(case: Case, times_s: list[float], *, is_product: bool) -> list[float]:
+    amount = case.work.work_flop if is_product else case.work.moved_bytes
+    return [amount / time_s for time_s in times_s]
 
 
 def main() -> None:
@@ -268,6 +331,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--round-s", type=float, default=1.0, help="least time of one contestant in a round")
+    parser.add_argument("--case", action="append", metavar="GLOB", help="only these of ours (repeatable)")
+    parser.add_argument("--babelstream", type=Path, metavar="CUBIN", help="its CUDAStream.cu, compiled: see above")
     parser.add_argument("--json", type=Path, help="also write the rows there")
     arguments = parser.parse_args()
     os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
@@ -276,9 +341,11 @@ def main() -> None:
     compared: list[Contest] = []
     found: list[Gpu] = []
 
+    cubin = arguments.babelstream.read_bytes() if arguments.babelstream else None
+
     def suite(gpu: Gpu) -> Suite:
         found.append(gpu)
-        compared.extend(contests(gpu))
+        compared.extend(contests(gpu, arguments.case or ["*"], cubin))
         return Suite(name="peers", cases=tuple(case for one in compared for case in (one.ours, *one.peers.values())))
 
     with opened_session("", suite, cache_folder()) as session:
@@ -286,7 +353,8 @@ def main() -> None:
     print(found[0].name)
     rows = table(compared)
     if arguments.json:
-        document = {"gpu": asdict(found[0]), "rows": rows}
+        # Which chip it was is nobody's business.
+        document = {"gpu": asdict(replace(found[0], chip=None)), "rows": rows}
         arguments.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 

@@ -1,12 +1,13 @@
 """Finds the knobs of kernels/access.cu and kernels/onchip.cu on the GPU at hand.
 
-    python benchmarks/sweep_access.py [--gib 4] [--json FILE] [--compile-only sm_90a]
+    python benchmarks/sweep_access.py [--pattern GLOB] [--gib 4] [--json FILE] [--compile-only sm_90a]
 
 Every block size, unrolling and hint once for each pattern; then the best again in turns, so that a drift
 of the machine meets all of them. Outputs are not looked at: the cases and their tests do that.
 """
 
 import argparse
+import fnmatch
 import itertools
 import json
 import os
@@ -110,11 +111,11 @@ def source(pattern: Pattern) -> str:
     return "onchip.cu" if pattern.kernel.startswith("onchip") else "access.cu"
 
 
-def compile_all(cache: CodeCache) -> None:
+def compile_all(cache: CodeCache, patterns: Iterable[Pattern]) -> None:
     """Compile every variant into the cache, on all cores."""
     wanted = {
         (source(pattern), tuple(sorted(defines(pattern, variant).items())))
-        for pattern in PATTERNS
+        for pattern in patterns
         for variant in variants(pattern)
     }
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -209,10 +210,10 @@ def ranked(bench: Bench, pattern: Pattern, some: Iterable[Variant], rounds: int)
     return sorted(((statistics.median(found), variant) for variant, found in rates.items()), key=lambda one: -one[0])
 
 
-def swept(bench: Bench) -> list[dict[str, Any]]:
-    """Sweep all patterns; print and return the finalists, best first."""
+def swept(bench: Bench, patterns: Iterable[Pattern]) -> list[dict[str, Any]]:
+    """Sweep patterns; print and return the finalists, best first."""
     results = []
-    for pattern in PATTERNS:
+    for pattern in patterns:
         finalists = [variant for _, variant in ranked(bench, pattern, variants(pattern), 1)[:FINALISTS]]
         for rate, variant in ranked(bench, pattern, finalists, ROUNDS):
             print(f"{pattern.name:22} {rate / 1e9:8.1f} GB/s  {variant}", flush=True)
@@ -223,20 +224,22 @@ def swept(bench: Bench) -> list[dict[str, Any]]:
 def main() -> None:
     """Sweep all patterns and print the finalists."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pattern", default="*", metavar="GLOB", help="only these, e.g. 'strided*'")
     parser.add_argument("--gib", type=float, default=4.0, help="size of the array that is read")
     parser.add_argument("--json", type=Path, help="also write the finalists there")
     parser.add_argument("--compile-only", metavar="ARCH", help="fill the cache of compiled kernels, without a GPU")
     arguments = parser.parse_args()
+    patterns = [one for one in PATTERNS if fnmatch.fnmatchcase(one.name, arguments.pattern)]
     if arguments.compile_only:
-        compile_all(CodeCache(cache_folder(), found_compiler(), arguments.compile_only))
+        compile_all(CodeCache(cache_folder(), found_compiler(), arguments.compile_only), patterns)
         return
     with primary_context(0):
         device = driver().Context.get_device()
         major, minor = device.compute_capability()
         architecture = f"sm_{major}{minor}" + ("a" if major == 9 else "")
         cache = CodeCache(cache_folder(), found_compiler(), architecture)
-        compile_all(cache)
-        results = swept(Bench(cache, int(arguments.gib * 2**30), device))
+        compile_all(cache, patterns)
+        results = swept(Bench(cache, int(arguments.gib * 2**30), device), patterns)
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
