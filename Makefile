@@ -52,7 +52,10 @@ golden: setup
 	@git --no-pager diff --stat -- tests; git --no-pager diff --unified=1 -- tests
 
 wheel: setup
+	rm -rf dist
 	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
 
 clean:
 	rm -rf $(VENV) build dist perfgate-results

@@ -182,9 +182,15 @@ def read_base(path: Path) -> Baseline:
     document = read_document(path)
     if isinstance(document, Baseline):
         refuse_implausible(document, str(path))
-        return document
-    if not isinstance(document, Run):
+    elif not isinstance(document, Run):
         raise DocumentError(str(path), "is a report", hint="compare a baseline or a run with a run")
+    return base_of_document(document)
+
+
+def base_of_document(document: Baseline | Run) -> Baseline:
+    """Return a baseline as it is; a run becomes one of one session, also a rehearsal: it is compared, not accepted."""
+    if isinstance(document, Baseline):
+        return document
     provenance = Provenance(
         recorded_utc=document.created_utc,
         reason="compared",

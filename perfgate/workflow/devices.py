@@ -74,14 +74,17 @@ def recordings_folder() -> Path:
 
 
 def baseline_place(asked: Path | None, device: Device) -> Path:
-    """Return where baselines are looked for: as asked, else baselines/ here, else those that ship with perfgate.
+    """Return where baselines are looked for: as asked, else ``baseline_folder``."""
+    return baseline_folder(device.kind) if asked is None else asked
+
+
+def baseline_folder(kind: DeviceKind) -> Path:
+    """Return the folder of baselines for a kind of device: baselines/ here, else what ships with perfgate.
 
     A recording is judged against what ships with it: the baselines of a repository are of its own GPUs.
     """
-    if asked is not None:
-        return asked
     here = Path("baselines")
-    return here if here.is_dir() and device.kind is DeviceKind.CUDA else resource_folder("baselines")
+    return here if here.is_dir() and kind is DeviceKind.CUDA else resource_folder("baselines")
 
 
 def session_seed(asked: int | None, device: Device) -> int:

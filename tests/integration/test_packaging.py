@@ -193,3 +193,72 @@ def test_imports__of_everything_but_cuda_need_no_extra(environment: Path, tmp_pa
         "        importlib.import_module(one.name)\n"
     )
     command(environment / "bin" / "python", "-c", script, cwd=tmp_path, PYTHONPATH=str(ROOT))
+
+
+def test_distributions__are_what_the_index_and_pip_expect(built: Path, wheel: Path, tmp_path: Path) -> None:
+    command(sys.executable, "-m", "twine", "check", "--strict", *built.iterdir(), cwd=tmp_path)
+    command(sys.executable, "-m", "check_wheel_contents", wheel, cwd=tmp_path)
+
+
+@pytest.fixture
+def installed(wheel: Path, environment: Path, tmp_path: Path) -> Path:
+    """The Python of an environment that has the wheel, and not the repository."""
+    python = environment / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index")
+    command(*pip, wheel, cwd=tmp_path)
+    return python
+
+
+def test_types__what_a_user_writes_is_checked_against_the_wheel_without_a_complaint(
+    installed: Path, tmp_path: Path
+) -> None:
+    assert "perfgate/py.typed" in {path.relative_to(ROOT).as_posix() for path in ROOT.glob("perfgate/py.typed")}
+    for source in (ROOT / "tests" / "data" / "user").glob("*.py"):
+        (tmp_path / source.name).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    settings = {
+        "typeCheckingMode": "strict",
+        "pythonVersion": "3.10",
+        "include": ["*.py"],
+        "reportMissingTypeStubs": False,
+    }
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    pyright = Path(sys.executable).with_name("basedpyright")
+    said = json.loads(command(pyright, "--outputjson", "--pythonpath", installed, "--project", tmp_path, cwd=tmp_path))
+    assert [(one["file"], one["message"]) for one in said["generalDiagnostics"]] == []
+    assert said["summary"]["filesAnalyzed"] == 2
+
+
+def test_types__a_users_mistake_is_found(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text(
+        'from perfgate import library\nlibrary.measure("recorded", launches="six")\n', encoding="utf-8"
+    )
+    pyright = Path(sys.executable).with_name("basedpyright")
+    ended = subprocess.run(
+        [pyright, "--pythonpath", str(installed), "wrong.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert "launches" in ended.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion__names_commands_and_options(installed: Path, tmp_path: Path, shell: str) -> None:
+    perfgate_command = installed.with_name("perfgate")
+    script = command(perfgate_command, cwd=tmp_path, _PERFGATE_COMPLETE=f"{shell}_source")
+    assert "_PERFGATE_COMPLETE" in script
+    words = {"bash": ("perfgate ca", "1"), "zsh": ("perfgate ca", "1"), "fish": ("perfgate ca", "ca")}[shell]
+    given = {"COMP_WORDS": words[0], "COMP_CWORD": words[1], "_PERFGATE_COMPLETE": f"{shell}_complete"}
+    said = command(perfgate_command, cwd=tmp_path, **given)
+    assert "calibrate" in said
+    options = {"COMP_WORDS": "perfgate check --dev", "COMP_CWORD": "--dev" if shell == "fish" else "2"}
+    assert "--device" in command(perfgate_command, cwd=tmp_path, **(given | options))
+
+
+def test_completion__of_bash_completes_a_line_as_typed(installed: Path, tmp_path: Path) -> None:
+    """The page's own line, in a shell."""
+    line = 'eval "$(_PERFGATE_COMPLETE=bash_source perfgate)"'
+    assert line in (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    script = (
+        f'{line}; COMP_WORDS=(perfgate base); COMP_CWORD=1; _perfgate_completion perfgate; echo "${{COMPREPLY[@]}}"'
+    )
+    path = f"{installed.parent}:{os.environ['PATH']}"
+    assert command("bash", "-c", script, cwd=tmp_path, PATH=path).strip() == "baseline"
