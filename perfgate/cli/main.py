@@ -105,7 +105,9 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.exceptions.Abort):
         tell("perfgate: interrupted")
         return int(ExitCode.INTERRUPTED)
-    except SystemExit:
+    except SystemExit as error:
+        if not error.code:  # how click ends after it has completed a line for a shell
+            return int(ExitCode.PASSED)
         # How click ends where help has no reader left, with 1; a result's reader may go away (see view.show).
         silence(sys.stdout)
         return int(ExitCode.INTERRUPTED)

@@ -38,7 +38,9 @@ def command(*arguments: object, cwd: Path, **environment: str) -> str:
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sdist, and the wheel that was made of it; built once for all test processes."""
-    shared = tmp_path_factory.getbasetemp().parent
+    own = tmp_path_factory.getbasetemp()
+    # The parent is that of this run where there are several processes, and of every run where there is one.
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     folder = shared / "dist"
     with FileLock(shared / "dist.lock"):
         if not folder.exists():
@@ -74,6 +76,15 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "dependencies.pth").write_text(f"{lines}\n", encoding="utf-8")
     return folder
+
+
+@pytest.fixture
+def installed(wheel: Path, environment: Path, tmp_path: Path) -> Path:
+    """The Python of an environment that has the wheel, and not the repository."""
+    python = environment / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index")
+    command(*pip, wheel, cwd=tmp_path)
+    return python
 
 
 LOOK = """
@@ -154,16 +165,13 @@ def test_metadata__says_what_pyproject_says(wheel: Path) -> None:
     assert "perfgate = perfgate.__main__:main" in entry_points
 
 
-def test_wheel__works_when_it_is_installed(wheel: Path, environment: Path, tmp_path: Path) -> None:
-    python = environment / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index")
-    command(*pip, wheel, cwd=tmp_path)
-    (site,) = environment.glob("lib/python*/site-packages")
-    refuse_incomplete(python, tmp_path, package=site / "perfgate", beside=False)
-    assert command(environment / "bin" / "perfgate", "--help", cwd=tmp_path).startswith("Usage: perfgate")
+def test_wheel__works_when_it_is_installed(installed: Path, tmp_path: Path) -> None:
+    (site,) = installed.parent.parent.glob("lib/python*/site-packages")
+    refuse_incomplete(installed, tmp_path, package=site / "perfgate", beside=False)
+    assert command(installed.with_name("perfgate"), "--help", cwd=tmp_path).startswith("Usage: perfgate")
     # Schemas, GPU table, renderers and the launches of a real check are there.
     command(
-        environment / "bin" / "perfgate",
+        installed.with_name("perfgate"),
         *("run", "run.json", "--launches", "1", "--case", "launch.gap", "--quiet"),
         *("--device", f"recorded:{ROOT / 'tests' / 'data' / 'h200-run.json.gz'}"),
         cwd=tmp_path,
@@ -198,15 +206,6 @@ def test_imports__of_everything_but_cuda_need_no_extra(environment: Path, tmp_pa
 def test_distributions__are_what_the_index_and_pip_expect(built: Path, wheel: Path, tmp_path: Path) -> None:
     command(sys.executable, "-m", "twine", "check", "--strict", *built.iterdir(), cwd=tmp_path)
     command(sys.executable, "-m", "check_wheel_contents", wheel, cwd=tmp_path)
-
-
-@pytest.fixture
-def installed(wheel: Path, environment: Path, tmp_path: Path) -> Path:
-    """The Python of an environment that has the wheel, and not the repository."""
-    python = environment / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index")
-    command(*pip, wheel, cwd=tmp_path)
-    return python
 
 
 def test_types__what_a_user_writes_is_checked_against_the_wheel_without_a_complaint(
