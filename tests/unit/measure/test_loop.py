@@ -266,3 +266,9 @@ def test_measure__every_timing_bears_every_change_within_the_queue(timing: Timin
     elif timing is Timing.GAP and abs(change) >= 0.02:
         # The long chain has 64 links more, and all of it is queued while the device waits.
         assert max(executions for executions, _ in device.asked) + 64 <= 480
+
+
+def test_measure__a_sweep_goes_through_the_memory_as_seldom_as_a_median_allows() -> None:
+    device = FakeDevice(interval=lambda batch, executions: executions * 2e-4, sets=126)
+    plan = measure(device, None, timing=Timing.SLOWEST).plan
+    assert (plan.executions_per_sample, plan.samples_per_block) == (126, 3)

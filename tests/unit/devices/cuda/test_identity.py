@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from perfgate.core.gpu import Environment, Gpu, unknown_identity_fields
+from perfgate.core.gpu import Environment, Gpu, identity_differences, unknown_identity_fields
 from perfgate.devices.cuda import identity
 from perfgate.devices.cuda.identity import chip_hash, cpu_model, identified_gpu, surrounding_environment
 from perfgate.devices.cuda.nvml import Nvml
@@ -97,6 +97,15 @@ def test_identified_gpu__without_nvml_knows_what_cuda_tells(monkeypatch: pytest.
     assert set(unknown_identity_fields(gpu)) == {"pci_device_id", "pci_subsystem_id", "board_part_number"}
     assert gpu.power_limit_w is None
     assert gpu.chip == chip_hash(UUID, None)
+
+
+def test_identified_gpu__knows_what_joins_it_to_another_but_is_no_other_gpu_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gpu = identified(monkeypatch, fake_driver(peers=True))
+    assert gpu.peer_link is not None
+    assert gpu.peer_link.startswith(("nvlink-", "pcie"))
+    assert identity_differences(identified(monkeypatch), gpu) == ()
 
 
 @pytest.mark.parametrize(

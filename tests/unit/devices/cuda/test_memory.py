@@ -96,3 +96,14 @@ def test_arena__is_closed_once(cuda: FakeCuda) -> None:
     arena.close()
     with pytest.raises(DeviceError):
         arena.buffer(1)
+
+
+def test_arena__of_a_case_that_looks_at_all_memory_is_not_kept(cuda: FakeCuda) -> None:
+    """Frameworks of the next cases need memory of their own."""
+    cuda.memory.free_bytes = 1000
+    arena = Arena()
+    arena.reset(900)
+    arena.reset(200)
+    assert cuda.memory.allocated == 200
+    arena.reset(100)
+    assert cuda.memory.allocated == 200

@@ -276,3 +276,20 @@ def test_self_test__finds_events_that_time_another_stream(bench: Any) -> None:
     with pytest.raises(DeviceError, match=r"the events do not time this stream") as raised:
         one.timer.self_test()
     assert "profiler" in raised.value.hint
+
+
+def test_time_batch__the_slowest_of_a_rotation_stands_for_all_of_it(bench: Any) -> None:
+    one = bench()
+    kernels = one.kernels(10e-6, 10e-6, 13e-6, 10e-6)
+    batch = one.timer.time_batch(Timing.SLOWEST, kernels, 0, count=4, samples=3)
+    assert batch.intervals_s == pytest.approx([4 * 13e-6] * 3, rel=1e-6)
+
+
+def test_time_batch__the_slowest_is_found_among_more_executions_than_the_queue_takes(bench: Any) -> None:
+    one = bench()
+    one.cuda.host.call_s = 1e-6
+    kernels = one.kernels(*([2e-4] * 100 + [3e-4] + [2e-4] * 24))
+    batch = one.timer.time_batch(Timing.SLOWEST, kernels, 0, count=125, samples=3)
+    assert batch.intervals_s == pytest.approx([125 * 3e-4] * 3, rel=1e-6)
+    assert not batch.spin_timed_out
+    assert not batch.host_bound
