@@ -2,8 +2,11 @@
 
 import math
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -234,3 +237,18 @@ def test_wgmma__needs_rows_that_a_map_can_describe() -> None:
         wgmma_kernel(BF16, (128, 256, 68))
     with pytest.raises(DoesNotFitError, match="multiples of 16 bytes"):
         wgmma_kernel(FP8, (128, 260, 64))
+
+
+@pytest.mark.slow
+def test_wgmma__is_compiled_without_spills_and_keeps_its_products_in_flight(tmp_path: Path) -> None:
+    """Where ptxas cannot keep sums in registers between products it waits after each of them, and only tells so."""
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("no nvcc on PATH: the CUDA toolkit is not installed")
+    source = resource_folder("kernels") / gemm_wgmma.SOURCE
+    options = ["-cubin", "-gencode=arch=compute_90a,code=sm_90a", "-std=c++17", "-Xptxas", "-v"]
+    command = [nvcc, *options, "-o", str(tmp_path / "cubin"), str(source)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    text = told.stdout + told.stderr
+    assert text.count("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads") == len(FORMATS)
+    assert "wgmma" not in text.replace("gemm_wgmma", "")
