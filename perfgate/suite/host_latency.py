@@ -8,8 +8,8 @@ import numpy as np
 from perfgate.core.case import AbsentCase, Case, Timing, Work
 from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Buffer, Toolbox, Verification, Workload
-from perfgate.core.units import bytes_text
 from perfgate.suite.filling import WORD_BYTES, poisoning
+from perfgate.suite.sizes import size_axis
 from perfgate.suite.tally import exact_verification
 
 VERSION = 1
@@ -22,21 +22,17 @@ def host_latency_cases(_gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
     smallest = _COPIED_BYTES[0]
     return (
         *(
-            _case(f"copy_host[bytes={_text(size)},to=device]", Timing.ROUNDTRIP, partial(_prepared_upload, size))
+            _case(f"copy_host[bytes={size_axis(size)},to=device]", Timing.ROUNDTRIP, partial(_prepared_upload, size))
             for size in _COPIED_BYTES
         ),
         *(
-            _case(f"copy_host[bytes={_text(size)},to=host]", Timing.ROUNDTRIP, partial(_prepared_download, size))
+            _case(f"copy_host[bytes={size_axis(size)},to=host]", Timing.ROUNDTRIP, partial(_prepared_download, size))
             for size in _COPIED_BYTES
         ),
-        _case(f"copy_async[bytes={_text(smallest)}]", Timing.SUBMIT, partial(_prepared_upload, smallest)),
+        _case(f"copy_async[bytes={size_axis(smallest)}]", Timing.SUBMIT, partial(_prepared_upload, smallest)),
         _case("stream_synchronize", Timing.SUBMIT, lambda toolbox: _waiting(toolbox.synchronize)),
         _case("device_synchronize", Timing.SUBMIT, lambda toolbox: _waiting(toolbox.synchronize_device)),
     )
-
-
-def _text(size_bytes: int) -> str:
-    return bytes_text(size_bytes).replace(" ", "")
 
 
 def _case(name: str, timing: Timing, prepare: Callable[[Toolbox], Workload]) -> Case:

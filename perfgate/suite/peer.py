@@ -21,14 +21,14 @@ _VECTOR_BYTES = 16
 _BLOCK, _UNROLL = 512, 4
 # PCIe 4: slower than what joins GPUs that compute.
 _SLOWEST_BYTES_PER_S = 12e9
+NO_PEER = "no other GPU is visible whose memory this one reaches"
 _NAMES = ("peer_read", "peer_write", "peer_both")
 
 
 def peer_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
     """Return the cases between two GPUs; absent where no other GPU is within reach."""
     if gpu.peer_link is None:
-        reason = "no other GPU is visible whose memory this one reaches"
-        return tuple(AbsentCase(id=f"bandwidth.{name}", reason=reason) for name in _NAMES)
+        return tuple(AbsentCase(id=f"bandwidth.{name}", reason=NO_PEER) for name in _NAMES)
     read, write, both = (f"bandwidth.{name}[bytes={size_axis(_SIZE_BYTES)},link={gpu.peer_link}]" for name in _NAMES)
     return (
         Case(

@@ -13,10 +13,10 @@ import numpy as np
 from perfgate.core.case import AbsentCase, Case, Unit, Work
 from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Toolbox, Verification, Workload
-from perfgate.core.units import bytes_text
 from perfgate.suite.filling import THREADS, covering_grid
+from perfgate.suite.peer import NO_PEER
 from perfgate.suite.ring import ring_node
-from perfgate.suite.sizes import STREAM_OVER_L2, DoesNotFitError, checked_footprint
+from perfgate.suite.sizes import STREAM_OVER_L2, DoesNotFitError, checked_footprint, size_axis
 from perfgate.suite.tally import exact_verification
 
 VERSION = 1
@@ -34,11 +34,16 @@ _PAGE_BYTES = 2 * 2**20
 # Fits any L1 (T4: 32 KiB beside shared memory), and is soon there.
 _L1_NODES = 64
 _L2_SHARE = 8
+_PEER_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ring:
-    """Nodes in memory, and how many of them an execution visits."""
+    """Nodes in memory, and how many of them an execution visits.
+
+    Attributes:
+        peer_link: what joins this GPU and the one whose memory the nodes are in; None for its own memory.
+    """
 
     name: str
     function: str
@@ -47,7 +52,8 @@ class _Ring:
     stride_bytes: int
     steps: int
     slowest_step_s: float
-    unit: Unit
+    unit: Unit = Unit.SECONDS
+    peer_link: str | None = None
 
     @property
     def nodes(self) -> int:
@@ -57,10 +63,20 @@ class _Ring:
     def size_bytes(self) -> int:
         return self.nodes * self.stride_bytes
 
+    @property
+    def axes(self) -> str:
+        link = "" if self.peer_link is None else f",link={self.peer_link}"
+        return f"[bytes={size_axis(self.size_bytes)}{link},steps={self.steps}]"
+
 
 def walk_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
-    """Return the walks; those beyond the L1 are absent where the size of the L2 or the memory is not known."""
-    return (_case(_l1_ring()), _case_or_reason("l2", _l2_ring, gpu), _case_or_reason("dram", _dram_ring, gpu))
+    """Return the walks; absent where the size of the L2 or the memory is not known, or no peer is within reach."""
+    return (
+        _case(_l1_ring()),
+        _case_or_reason("l2", _l2_ring, gpu),
+        _case_or_reason("dram", _dram_ring, gpu),
+        _case_or_reason("peer", _peer_ring, gpu),
+    )
 
 
 def _case_or_reason(name: str, ring_of: Callable[[Gpu], _Ring], gpu: Gpu) -> Case | AbsentCase:
@@ -95,7 +111,6 @@ def _l2_ring(gpu: Gpu) -> _Ring:
         stride_bytes=_LINE_BYTES,
         steps=2**14,
         slowest_step_s=500e-9,
-        unit=Unit.SECONDS,
     )
 
 
@@ -110,10 +125,26 @@ def _dram_ring(gpu: Gpu) -> _Ring:
         stride_bytes=_DRAM_STRIDE_BYTES,
         steps=2**12,
         slowest_step_s=1500e-9,
-        unit=Unit.SECONDS,
     )
     checked_footprint(gpu, ring.size_bytes)
     return ring
+
+
+def _peer_ring(gpu: Gpu) -> _Ring:
+    """Memory of another GPU, whose L2 holds it: a step is a round trip over the link."""
+    if gpu.peer_link is None:
+        raise DoesNotFitError(NO_PEER)
+    bits = _bits(_PEER_BYTES // _LINE_BYTES)
+    return _Ring(
+        name="peer",
+        function="latency_global",
+        node_bits=bits,
+        window_bits=bits,
+        stride_bytes=_LINE_BYTES,
+        steps=2**11,
+        slowest_step_s=5e-6,
+        peer_link=gpu.peer_link,
+    )
 
 
 def _known_l2_bytes(gpu: Gpu) -> int:
@@ -129,11 +160,10 @@ def _bits(count: int) -> int:
 
 
 def _case(ring: _Ring) -> Case:
-    size = bytes_text(ring.size_bytes).replace(" ", "")
     return Case(
-        id=f"latency.{ring.name}[bytes={size},steps={ring.steps}]",
+        id=f"latency.{ring.name}{ring.axes}",
         version=VERSION,
-        work=Work(footprint_bytes=ring.size_bytes),
+        work=Work(footprint_bytes=ring.size_bytes if ring.peer_link is None else 0),
         prepare=partial(_prepared, ring),
         sources=(_SOURCE, _RING_SOURCE),
         unit=ring.unit,
@@ -142,7 +172,8 @@ def _case(ring: _Ring) -> Case:
 
 
 def _prepared(ring: _Ring, toolbox: Toolbox) -> Workload:
-    nodes, walk = toolbox.buffer(ring.size_bytes), toolbox.buffer(_WALK_BYTES)
+    memory = toolbox.buffer if ring.peer_link is None else toolbox.peer_buffer
+    nodes, walk = memory(ring.size_bytes), toolbox.buffer(_WALK_BYTES)
     stride = np.uint32(ring.stride_bytes)
     toolbox.kernel(_RING_SOURCE, "fill_ring").bind(
         grid=covering_grid(ring.nodes),

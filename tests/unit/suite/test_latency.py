@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -108,7 +109,8 @@ def device_cases(gpu: Gpu = SMALL) -> list[Case]:
     return [one for one in latency_cases(gpu) if isinstance(one, Case) and one.timing is Timing.EVENTS]
 
 
-each_chain = pytest.mark.parametrize("case", device_cases(), ids=lambda case: case.id)
+PAIR = replace(SMALL, peer_link="nvlink-18x26.6")
+each_chain = pytest.mark.parametrize("case", device_cases(PAIR), ids=lambda case: case.id)
 
 
 @each_chain
@@ -206,7 +208,19 @@ def test_cases__of_an_unknown_gpu_are_absent_with_reasons() -> None:
         "latency.atomic_global_contended": "the GPU does not tell how many SMs it has",
         "latency.l2": "the GPU does not tell the size of its L2",
         "latency.dram": "the GPU does not tell the size of its L2",
+        "latency.peer": "no other GPU is visible whose memory this one reaches",
     }
+
+
+def test_peer__walks_through_the_other_gpu_s_memory() -> None:
+    case = next(one for one in device_cases(PAIR) if one.id.startswith("latency.peer"))
+    assert case.id == "latency.peer[bytes=4MiB,link=nvlink-18x26.6,steps=2048]"
+    assert case.work.footprint_bytes == 0
+    toolbox = emulating(PAIR)
+    lent: list[int] = []
+    toolbox.peer_buffer = lambda size_bytes: lent.append(size_bytes) or toolbox.buffer(size_bytes)  # type: ignore[method-assign, func-returns-value]
+    case.prepare(toolbox)
+    assert lent == [4 * 2**20]
 
 
 def test_dram__that_does_not_fit_is_absent() -> None:

@@ -37,10 +37,10 @@ FULL_ONLY = (
     "bandwidth.sweep[chunk=1GiB]",
     *(f"gemm.{one}[n=4096]" for one in ("fp16", "tf32", "int8")),
     *(f"gemm.{one}[n=8192]" for one in ("bf16", "fp16", "tf32", "fp8", "int8")),
-    *(case.id for case in (*peak_cases(H200), *latency_cases(H200))),
+    *(one.id for one in (*peak_cases(H200), *latency_cases(H200)) if isinstance(one, Case)),
 )
 # Between two GPUs, with one visible.
-ABSENT_ALONE = tuple(f"bandwidth.peer_{one}" for one in ("read", "write", "both"))
+ABSENT_ALONE = (*(f"bandwidth.peer_{one}" for one in ("read", "write", "both")), "latency.peer")
 # What needs no knowledge of the GPU.
 ANYWHERE = tuple(one for one in DEFAULT if one.startswith(("launch.", "bandwidth.h2d", "bandwidth.d2h")))
 # What needs to know the architecture.
