@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfgate.core.case import MemoryLevel, Timing
+from perfgate.core.case import Case, MemoryLevel, Timing
 from perfgate.core.gpu import Gpu
 from perfgate.errors import ConfigurationError
 from perfgate.storage.gpu_table import read_gpu_table
