@@ -62,9 +62,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "touch.cu"
         source.write_text(SOURCE, encoding="utf-8")
-        with opened_session("", lambda _: Suite(name="touch", cases=(case,)), cache_folder()) as session:
-            with session.open_case(case.id):
-                print(session.toolbox.gpu.name, session.toolbox.gpu.board_part_number)
+        suite = Suite(name="touch", cases=(case,))
+        with opened_session("", lambda _: suite, cache_folder()) as session, session.open_case(case.id):
+            print(session.toolbox.gpu.name, session.toolbox.gpu.board_part_number)
     (found,) = cycles
     far = found[0] > FAR_CYCLES
     for name, group in (("near", ~far), ("far", far)):
