@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 
 from perfgate.core.case import Work
-from perfgate.core.estimate import checked_sizes, known_ridge, matrix_pipe, prediction
+from perfgate.core.estimate import checked_dtype, checked_sizes, known_ridge, matrix_pipe, prediction
 from perfgate.core.peaks import DTYPE_BITS, element_bytes
 from perfgate.core.prediction import Prediction, Threshold
 from perfgate.core.roofs import Roofs
@@ -73,6 +73,40 @@ def attention_prefill(
     )
 
 
+def attention_decode_work(
+    *,
+    heads: int,
+    context: int,
+    head_dim: int,
+    dtype: str,
+    pipe: str,
+    batch: int = 1,
+    kv_heads: int | None = None,
+    value_dim: int | None = None,
+    new_tokens: int = 1,
+) -> Work:
+    """Return the work of ``new_tokens`` queries a sequence against a cache of ``context`` positions.
+
+    FLOP 2 B Hq t N (d + dv), which is 4 N d a query head; bytes s B Hkv N (d + dv) and the queries and
+    outputs.
+
+    Raises:
+        ConfigurationError: a size is not positive, heads are not a multiple of kv_heads, or a type is unknown.
+    """
+    kv_heads, value_dim = kv_heads or heads, value_dim or head_dim
+    checked_sizes(batch=batch, heads=heads, kv_heads=kv_heads, context=context, head_dim=head_dim)
+    checked_sizes(value_dim=value_dim, new_tokens=new_tokens)
+    _group(heads, kv_heads)
+    widths, queries = head_dim + value_dim, batch * heads * new_tokens
+    return _decode_work(
+        flop=2 * queries * context * widths,
+        read_elements=batch * kv_heads * context * widths + queries * head_dim,
+        write_elements=queries * value_dim,
+        dtype=dtype,
+        pipe=pipe,
+    )
+
+
 def attention_decode(
     *,
     heads: int,
@@ -87,24 +121,28 @@ def attention_decode(
 ) -> Prediction:
     """Predict ``new_tokens`` queries a sequence against a cache of ``context`` positions (MHA, GQA, MQA).
 
-    FLOP 2 B Hq t N (d + dv), which is 4 N d a query head; bytes s B Hkv N (d + dv) and the queries and
-    outputs. Intensity about 2 g t / s with g = Hq / Hkv: 1 for MHA in BF16, whatever batch and context.
+    Intensity about 2 g t / s with g = Hq / Hkv: 1 for MHA in BF16, whatever batch and context.
 
     Raises:
         ConfigurationError: a size is not positive, heads are not a multiple of kv_heads, or a type is lacking.
     """
     kv_heads, value_dim = kv_heads or heads, value_dim or head_dim
-    checked_sizes(batch=batch, heads=heads, kv_heads=kv_heads, context=context, head_dim=head_dim)
-    checked_sizes(value_dim=value_dim, new_tokens=new_tokens)
+    work = attention_decode_work(
+        heads=heads,
+        context=context,
+        head_dim=head_dim,
+        dtype=dtype,
+        pipe=matrix_pipe(dtype, roofs),
+        batch=batch,
+        kv_heads=kv_heads,
+        value_dim=value_dim,
+        new_tokens=new_tokens,
+    )
     group = _group(heads, kv_heads)
-    widths = head_dim + value_dim
     named = "MHA" if group == 1 else "MQA" if kv_heads == 1 else f"GQA of {group}"
     return _decode(
         subject=f"{named}, {heads} heads of {head_dim}, context {context}, batch {batch}, {dtype.upper()}",
-        flop=2 * batch * heads * new_tokens * context * widths,
-        cache_elements=batch * kv_heads * context * widths,
-        query_elements=batch * heads * new_tokens * head_dim,
-        output_elements=batch * heads * new_tokens * value_dim,
+        work=work,
         exponentials=batch * heads * new_tokens * context,
         flop_per_element=Fraction(2 * group),
         dtype=dtype,
@@ -136,10 +174,13 @@ def attention_decode_latent(
     read, attended = latent_dim + rope_dim, 2 * latent_dim + rope_dim
     return _decode(
         subject=f"MLA, {heads} heads on {latent_dim} + {rope_dim}, context {context}, batch {batch}, {dtype.upper()}",
-        flop=2 * batch * heads * new_tokens * context * attended,
-        cache_elements=batch * context * read,
-        query_elements=batch * heads * new_tokens * read,
-        output_elements=batch * heads * new_tokens * latent_dim,
+        work=_decode_work(
+            flop=2 * batch * heads * new_tokens * context * attended,
+            read_elements=batch * context * read + batch * heads * new_tokens * read,
+            write_elements=batch * heads * new_tokens * latent_dim,
+            dtype=dtype,
+            pipe=matrix_pipe(dtype, roofs),
+        ),
         exponentials=batch * heads * new_tokens * context,
         flop_per_element=Fraction(2 * heads * attended, read),
         dtype=dtype,
@@ -147,27 +188,22 @@ def attention_decode_latent(
     )
 
 
-def _decode(
-    *,
-    subject: str,
-    flop: int,
-    cache_elements: int,
-    query_elements: int,
-    output_elements: int,
-    exponentials: int,
-    flop_per_element: Fraction,
-    dtype: str,
-    roofs: Roofs,
-) -> Prediction:
-    pipe = matrix_pipe(dtype, roofs)
-    work = Work(
+def _decode_work(*, flop: int, read_elements: int, write_elements: int, dtype: str, pipe: str) -> Work:
+    checked_dtype(dtype)
+    return Work(
         work_flop=flop,
-        read_bytes=element_bytes(cache_elements + query_elements, dtype),
-        write_bytes=element_bytes(output_elements, dtype),
+        read_bytes=element_bytes(read_elements, dtype),
+        write_bytes=element_bytes(write_elements, dtype),
         dtype=dtype,
         pipe=pipe,
     )
-    needed = math.ceil(known_ridge(pipe, roofs) * Fraction(DTYPE_BITS[dtype], 8) / flop_per_element)
+
+
+def _decode(
+    *, subject: str, work: Work, exponentials: int, flop_per_element: Fraction, dtype: str, roofs: Roofs
+) -> Prediction:
+    ridge = known_ridge(matrix_pipe(dtype, roofs), roofs)
+    needed = math.ceil(ridge * Fraction(DTYPE_BITS[dtype], 8) / flop_per_element)
     return prediction(
         kind="attention-decode",
         subject=subject,

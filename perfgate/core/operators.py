@@ -40,12 +40,8 @@ class Normalisation(StrEnum):
     RMS = "rmsnorm"
 
 
-def elementwise(
-    count: int, *, dtype: str, roofs: Roofs, reads: int = 1, writes: int = 1, flop_per_element: int = 1
-) -> Prediction:
-    """Predict an operation on each of ``count`` elements: s N (reads + writes) bytes.
-
-    Intensity in BF16: 1/4 for a unary operation, 1/6 for adding two arrays.
+def elementwise_work(count: int, *, dtype: str, reads: int = 1, writes: int = 1, flop_per_element: int = 1) -> Work:
+    """Return the work of an operation on each of ``count`` elements: s N (reads + writes) bytes.
 
     Raises:
         ConfigurationError: a size is not positive or the type is unknown.
@@ -53,34 +49,79 @@ def elementwise(
     checked_sizes(count=count, reads=reads, writes=writes, flop_per_element=flop_per_element)
     pipe = vector_pipe(dtype)
     array_bytes = element_bytes(count, dtype)
-    work = Work(
+    return Work(
         work_flop=count * flop_per_element,
         read_bytes=reads * array_bytes,
         write_bytes=writes * array_bytes,
         dtype=dtype,
         pipe=pipe,
     )
+
+
+def elementwise(
+    count: int, *, dtype: str, roofs: Roofs, reads: int = 1, writes: int = 1, flop_per_element: int = 1
+) -> Prediction:
+    """Predict an operation on each of ``count`` elements.
+
+    Intensity in BF16: 1/4 for a unary operation, 1/6 for adding two arrays.
+
+    Raises:
+        ConfigurationError: a size is not positive or the type is unknown.
+    """
+    work = elementwise_work(count, dtype=dtype, reads=reads, writes=writes, flop_per_element=flop_per_element)
     subject = f"{count} elements, {reads} read and {writes} written, {dtype.upper()}"
     return prediction(kind="elementwise", subject=subject, work=work, roofs=roofs, thresholds=_NEVER)
 
 
-def reduction(count: int, *, dtype: str, roofs: Roofs, partials: int = 1) -> Prediction:
-    """Predict a sum or maximum of ``count`` elements: N - 1 FLOP, s N bytes read, partial results written.
+def reduction_work(count: int, *, dtype: str, partials: int = 1) -> Work:
+    """Return the work of a sum or maximum: N - 1 FLOP, s N bytes read, partial results written.
 
     Raises:
         ConfigurationError: a size is not positive or the type is unknown.
     """
     checked_sizes(count=count, partials=partials)
     pipe = vector_pipe(dtype)
-    work = Work(
+    return Work(
         work_flop=count - 1,
         read_bytes=element_bytes(count, dtype),
         write_bytes=element_bytes(partials, dtype),
         dtype=dtype,
         pipe=pipe,
     )
+
+
+def reduction(count: int, *, dtype: str, roofs: Roofs, partials: int = 1) -> Prediction:
+    """Predict a sum or maximum of ``count`` elements.
+
+    Raises:
+        ConfigurationError: a size is not positive or the type is unknown.
+    """
+    work = reduction_work(count, dtype=dtype, partials=partials)
     subject = f"{count} elements, {dtype.upper()}"
     return prediction(kind="reduction", subject=subject, work=work, roofs=roofs, thresholds=_NEVER)
+
+
+_SOFTMAX_READS = {SoftmaxAlgorithm.ON_CHIP: 1, SoftmaxAlgorithm.ONLINE: 2, SoftmaxAlgorithm.SAFE: 3}
+
+
+def softmax_work(rows: int, columns: int, *, dtype: str, algorithm: SoftmaxAlgorithm) -> Work:
+    """Return the work of a softmax of each row: 2, 3 or 4 s N bytes.
+
+    5 N FLOP: maximum, subtract, exponential, sum, scale.
+
+    Raises:
+        ConfigurationError: a size is not positive or the type is unknown.
+    """
+    checked_sizes(rows=rows, columns=columns)
+    pipe = vector_pipe(dtype)
+    count = rows * columns
+    return Work(
+        work_flop=5 * count,
+        read_bytes=_SOFTMAX_READS[algorithm] * element_bytes(count, dtype),
+        write_bytes=element_bytes(count, dtype),
+        dtype=dtype,
+        pipe=pipe,
+    )
 
 
 def softmax(
@@ -91,24 +132,44 @@ def softmax(
     roofs: Roofs,
     algorithm: SoftmaxAlgorithm = SoftmaxAlgorithm.ONLINE,
 ) -> Prediction:
-    """Predict a softmax of each row: 5 N FLOP (maximum, subtract, exponential, sum, scale), 2, 3 or 4 s N bytes.
+    """Predict a softmax of each row.
+
+    Raises:
+        ConfigurationError: a size is not positive or the type is unknown.
+    """
+    work = softmax_work(rows, columns, dtype=dtype, algorithm=algorithm)
+    count, moved = rows * columns, 1 + _SOFTMAX_READS[algorithm]
+    subject = f"{rows} rows of {columns}, {algorithm} ({moved} N moved), {dtype.upper()}"
+    return prediction(kind="softmax", subject=subject, work=work, roofs=roofs, exponentials=count, thresholds=_NEVER)
+
+
+def layernorm_work(
+    rows: int,
+    columns: int,
+    *,
+    dtype: str,
+    normalisation: Normalisation = Normalisation.LAYER,
+    saves_statistics: bool = False,
+) -> Work:
+    """Return the work of a normalisation of each row.
+
+    LayerNorm 8 N FLOP (mean N, variance 3 N, normalise 2 N, scale and shift 2 N), 2 s N + 2 s D bytes and
+    8 a row where mean and deviation are kept; RMSNorm 4 N FLOP, 2 s N + s D bytes and 4 a row.
 
     Raises:
         ConfigurationError: a size is not positive or the type is unknown.
     """
     checked_sizes(rows=rows, columns=columns)
     pipe = vector_pipe(dtype)
+    flop, parameters = {Normalisation.LAYER: (8, 2), Normalisation.RMS: (4, 1)}[normalisation]
     count = rows * columns
-    reads = {SoftmaxAlgorithm.ON_CHIP: 1, SoftmaxAlgorithm.ONLINE: 2, SoftmaxAlgorithm.SAFE: 3}[algorithm]
-    work = Work(
-        work_flop=5 * count,
-        read_bytes=reads * element_bytes(count, dtype),
-        write_bytes=element_bytes(count, dtype),
+    return Work(
+        work_flop=flop * count,
+        read_bytes=element_bytes(count, dtype) + parameters * element_bytes(columns, dtype),
+        write_bytes=element_bytes(count, dtype) + (4 * parameters * rows if saves_statistics else 0),
         dtype=dtype,
         pipe=pipe,
     )
-    subject = f"{rows} rows of {columns}, {algorithm} ({reads + 1} N moved), {dtype.upper()}"
-    return prediction(kind="softmax", subject=subject, work=work, roofs=roofs, exponentials=count, thresholds=_NEVER)
 
 
 def layernorm(
@@ -122,23 +183,10 @@ def layernorm(
 ) -> Prediction:
     """Predict a normalisation of each row, kept on chip between its passes.
 
-    LayerNorm 8 N FLOP (mean N, variance 3 N, normalise 2 N, scale and shift 2 N), 2 s N + 2 s D bytes and
-    8 a row where mean and deviation are kept; RMSNorm 4 N FLOP, 2 s N + s D bytes and 4 a row.
-
     Raises:
         ConfigurationError: a size is not positive or the type is unknown.
     """
-    checked_sizes(rows=rows, columns=columns)
-    pipe = vector_pipe(dtype)
-    flop, parameters = {Normalisation.LAYER: (8, 2), Normalisation.RMS: (4, 1)}[normalisation]
-    count = rows * columns
-    work = Work(
-        work_flop=flop * count,
-        read_bytes=element_bytes(count, dtype) + parameters * element_bytes(columns, dtype),
-        write_bytes=element_bytes(count, dtype) + (4 * parameters * rows if saves_statistics else 0),
-        dtype=dtype,
-        pipe=pipe,
-    )
+    work = layernorm_work(rows, columns, dtype=dtype, normalisation=normalisation, saves_statistics=saves_statistics)
     subject = f"{normalisation}, {rows} rows of {columns}, {dtype.upper()}"
     return prediction(kind="layernorm", subject=subject, work=work, roofs=roofs, thresholds=_NEVER)
 

@@ -9,13 +9,17 @@ from perfgate.core.case import AbsentCase, Case, Suite
 from perfgate.core.gpu import Gpu
 from perfgate.errors import ConfigurationError
 from perfgate.suite.access import access_cases, gather_cases
+from perfgate.suite.attention_decode import attention_decode_cases
 from perfgate.suite.bandwidth import bandwidth_cases, sweep_cases
+from perfgate.suite.elementwise import elementwise_cases
 from perfgate.suite.gemm import gemm_cases
 from perfgate.suite.latency import latency_cases
 from perfgate.suite.launch import launch_cases
+from perfgate.suite.normalization import normalization_cases
 from perfgate.suite.onchip import l2_cases, shared_cases
 from perfgate.suite.peak import peak_cases
 from perfgate.suite.peer import peer_cases
+from perfgate.suite.reduction import reduction_cases
 from perfgate.suite.tensor_gemm import default_tensor_cases, full_tensor_cases
 from perfgate.suite.transfer import transfer_cases
 
@@ -40,6 +44,10 @@ _FULL_ONLY: tuple[_Family, ...] = (
     full_tensor_cases,
     peak_cases,
     latency_cases,
+    elementwise_cases,
+    reduction_cases,
+    normalization_cases,
+    attention_decode_cases,
 )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from perfgate.core.toolbox import Buffer, Toolbox
 
 WORD_BYTES = 4
+BF16_BYTES = 2
 THREADS = 256
 # Enough blocks to fill any GPU; kernels that are not timed loop over the rest.
 _MOST_BLOCKS = 65536
@@ -27,6 +28,14 @@ def fill_uniform(toolbox: Toolbox, buffer: Buffer, seed: int) -> None:
 def fill_normal_patterns(toolbox: Toolbox, buffer: Buffer, seed: int) -> None:
     """Fill with random 32-bit patterns, each a normal finite FP32 number."""
     _fill(toolbox, "fill_normal_patterns", buffer, np.uint64(seed))()
+
+
+def fill_uniform_bf16(toolbox: Toolbox, buffer: Buffer, seed: int) -> None:
+    """Fill with BF16 numbers uniform in (-1, 1): the odd multiples of 2^-8, so that few steps stay exact."""
+    count = buffer.size_bytes // BF16_BYTES
+    toolbox.kernel("own.cu", "fill_uniform_bf16").bind(
+        grid=covering_grid(count), block=(THREADS, 1, 1), args=(buffer, np.uint64(count), np.uint64(seed))
+    )()
 
 
 def poisoning(toolbox: Toolbox, outputs: Sequence[Buffer], word: np.uint32 = POISON) -> Callable[[], None]:

@@ -5,6 +5,8 @@ products over at least 3 times; no case takes more than a quarter of the memory;
 predicted to stay under 50 ms.
 """
 
+from collections.abc import Callable
+
 from perfgate.core.gpu import MEMORY_TOLERANCE, Gpu
 from perfgate.core.units import bytes_text
 
@@ -84,6 +86,26 @@ def matrix_order(gpu: Gpu, orders: tuple[int, ...], element_bytes: int) -> int:
         if fits and predicted_fp32_s(gpu, 2 * order**3) <= EXECUTION_LIMIT_S:
             return order
     message = f"no order of {', '.join(map(str, orders))} fits a quarter of the memory and takes less than 50 ms"
+    raise DoesNotFitError(message)
+
+
+def stream_size(gpu: Gpu, most: int, least: int, set_bytes: Callable[[int], int]) -> int:
+    """Return the largest of ``most``, ``most / 2``, ... ``least`` that fits rotated and takes less than 50 ms.
+
+    Sizes count whatever the case does: rows, positions. ``set_bytes`` tells the memory of one buffer set of a
+    size, which an execution moves once.
+
+    Raises:
+        DoesNotFitError: none does, or the total memory is unknown.
+    """
+    size = most
+    while size >= least:
+        moved_bytes = set_bytes(size)
+        rotated_bytes = moved_bytes * buffer_sets(gpu, moved_bytes, STREAM_OVER_L2)
+        if rotated_bytes <= usable_bytes(gpu) and predicted_stream_s(gpu, moved_bytes) <= EXECUTION_LIMIT_S:
+            return size
+        size //= 2
+    message = f"a quarter of {gpu.memory_bytes} bytes of memory is too small for arrays beyond the L2 cache"
     raise DoesNotFitError(message)
 
 

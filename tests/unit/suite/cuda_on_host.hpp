@@ -4,6 +4,7 @@
 
 #include <ucontext.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -145,6 +146,81 @@ Value atomicMin(Value* address, Value value) {
     const Value before = *address;
     *address = value < before ? value : before;
     return before;
+}
+
+template <typename Value>
+Value atomicMax(Value* address, Value value) {
+    const Value before = *address;
+    *address = value > before ? value : before;
+    return before;
+}
+
+// Blocks run one after the other: what one has written, the next one sees.
+inline void __threadfence() {}
+
+namespace host {
+
+inline float bf16(unsigned pair, unsigned half) {
+    const unsigned bits = half ? pair & 0xFFFF0000u : pair << 16;
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// mma.m16n8k16: each lane shows its fragments to its warp and computes its own elements.
+struct Fragments {
+    unsigned a[4], b[2];
+};
+inline void mma_bf16(float (&d)[4], std::array<unsigned, 4> a, std::array<unsigned, 2> b) {
+    static Fragments shown[1024];
+    const unsigned self = threadIdx.x, lane = self % 32;
+    Fragments* const warp = shown + (self - lane);
+    shown[self] = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
+    wait(warp_barriers[self / 32], 32);
+    for (unsigned i = 0; i < 4; ++i) {
+        const unsigned row = lane / 4 + 8 * (i / 2), column = lane % 4 * 2 + i % 2;
+        for (unsigned k = 0; k < 16; ++k) {
+            const unsigned left = warp[row % 8 * 4 + k % 8 / 2].a[row / 8 + 2 * (k / 8)];
+            const unsigned right = warp[column * 4 + k % 8 / 2].b[k / 8];
+            d[i] += bf16(left, k % 2) * bf16(right, k % 2);
+        }
+    }
+    wait(warp_barriers[self / 32], 32);
+}
+
+inline unsigned transposed_8x8(unsigned pair) {
+    static unsigned shown[1024];
+    const unsigned self = threadIdx.x, lane = self % 32, g = lane / 4, t = lane % 4;
+    shown[self] = pair;
+    wait(warp_barriers[self / 32], 32);
+    const unsigned* const warp = shown + (self - lane);
+    const unsigned shift = 16 * (g % 2);
+    const unsigned low = warp[2 * t * 4 + g / 2] >> shift & 0xFFFFu, high = warp[(2 * t + 1) * 4 + g / 2] >> shift;
+    wait(warp_barriers[self / 32], 32);
+    return low | high << 16;
+}
+
+}  // namespace host
+
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector) {
+    const unsigned long long bytes = (unsigned long long)high << 32 | low;
+    unsigned found = 0;
+    for (unsigned i = 0; i < 4; ++i) {
+        found |= (unsigned)(bytes >> 8 * (selector >> 4 * i & 7) & 0xFF) << 8 * i;
+    }
+    return found;
+}
+
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+    return (unsigned)(((unsigned long long)high << 32 | low) >> (shift & 31));
+}
+
+inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
+inline double __longlong_as_double(long long bits) {
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
 }
 
 inline unsigned __float_as_uint(float value) {

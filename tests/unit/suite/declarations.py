@@ -11,7 +11,7 @@ _KERNEL = re.compile(
     r'extern "C" __global__ void(?: [A-Z]+)?(?P<bounds> __launch_bounds__\([^)]*\))?\s+(?P<name>\w+)\((?P<args>[^)]*)\)'
 )
 # Sources that check outputs: they are never timed, and no part of what a case's version freezes.
-CHECKING = frozenset({"verify.cu", "product_verify.cu"})
+CHECKING = frozenset({"verify.cu", "product_verify.cu", "operator_verify.cu"})
 _NUMPY_NAMES = {"u32": "uint32", "u64": "uint64", "float": "float32", "double": "float64"}
 
 
@@ -60,5 +60,5 @@ def header_formula(source: str, quantity: str, kernel: str | None = None) -> str
 def evaluated(formula: str, **values: int) -> int:
     """Evaluate a formula in which a space is a product: ``"4 (m k + n k)"``."""
     explicit = re.sub(r"(?<=[\w)]) +(?=[\w(])", "*", formula)
-    assert re.fullmatch(r"[\w*+() ]+", explicit), formula
+    assert re.fullmatch(r"[\w*+() -]+", explicit), formula
     return int(eval(explicit, {"__builtins__": {}}, dict(values)))

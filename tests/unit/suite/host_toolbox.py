@@ -23,9 +23,16 @@ from tests.unit.suite.declarations import signatures
 COMPILER = shutil.which("g++")
 GUARD_BYTES = 256
 _GUARD = 0xC3
-# The only PTX that does not exist on the host: loads and stores with cache hints.
-_LOAD = re.compile(r"asm volatile\(LOAD_PTX.*?;\n", re.DOTALL)
-_STORE = re.compile(r"asm volatile\(STORE_PTX.*?;\n", re.DOTALL)
+# PTX does not exist on the host: loads and stores with cache hints, special functions, tensor cores.
+_PTX = {
+    r"asm volatile\(LOAD_PTX": "v = *address;",
+    r"asm volatile\(STORE_PTX": "*address = v;",
+    r'asm\("ex2\.approx': "y = exp2f(x);",
+    r'asm\("rcp\.approx': "y = 1 / x;",
+    r'asm volatile\("mma\.sync': "host::mma_bf16(d, {a0, a1, a2, a3}, {b0, b1});",
+    r'asm volatile\("movmatrix': "found = host::transposed_8x8(pair);",
+}
+_INCLUDE = re.compile(r'^#include "(.*)"$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +117,7 @@ class HostToolbox:
 def _library(source: str, options: tuple[str, ...]) -> ctypes.CDLL:
     assert COMPILER is not None
     kernels = resource_folder("kernels")
-    text = (kernels / source).read_text(encoding="utf-8")
-    text = _STORE.sub("*address = v;\n", _LOAD.sub("v = *address;\n", text))
+    text = _on_host(kernels / source)
     with tempfile.TemporaryDirectory() as folder:
         program, library = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
         program.write_text(f'#include "cuda_on_host.hpp"\n{text}\n{_entries(source)}', encoding="utf-8")
@@ -126,6 +132,22 @@ def _library(source: str, options: tuple[str, ...]) -> ctypes.CDLL:
         )
         assert finished.returncode == 0, finished.stderr
         return ctypes.CDLL(str(library))
+
+
+def _on_host(path: Path, included: set[str] | None = None) -> str:
+    """The source with its headers in place, each once, and without PTX."""
+    included = set() if included is None else included
+
+    def content(found: re.Match[str]) -> str:
+        if found[1] in included:
+            return ""
+        included.add(found[1])
+        return _on_host(path.with_name(found[1]), included)
+
+    text = path.read_text(encoding="utf-8").replace("#pragma once\n", "")
+    for ptx, instead in _PTX.items():
+        text = re.sub(rf"{ptx}.*?;\n", f"{instead}\n", text, flags=re.DOTALL)
+    return _INCLUDE.sub(content, text)
 
 
 def _entries(source: str) -> str:

@@ -38,6 +38,9 @@ FULL_ONLY = (
     *(f"gemm.{one}[n=4096]" for one in ("fp16", "tf32", "int8")),
     *(f"gemm.{one}[n=8192]" for one in ("bf16", "fp16", "tf32", "fp8", "int8")),
     *(one.id for one in (*peak_cases(H200), *latency_cases(H200)) if isinstance(one, Case)),
+    *(f"operator.{one}[bytes=4GiB]" for one in ("gelu", "add", "sum")),
+    *(f"operator.{one}[rows=65536,columns={columns}]" for one in ("softmax", "layernorm") for columns in (8192, 8191)),
+    "operator.attention_decode[batch=8,heads=32,kv_heads=8,context=16384]",
 )
 # Between two GPUs, with one visible.
 ABSENT_ALONE = (*(f"bandwidth.peer_{one}" for one in ("read", "write", "both")), "latency.peer")
