@@ -22,11 +22,10 @@ from perfgate.suite.reduction import Knobs as SumKnobs
 from perfgate.suite.reduction import reduction_cases, sum_case, sum_tolerance
 from perfgate.suite.sizes import EXECUTION_LIMIT_S
 from tests.factories import H200
-from tests.unit.suite.builders import SMALL, case_of, table_gpu
+from tests.unit.suite.builders import SMALL, case_of, gpus, table_gpu
 from tests.unit.suite.declarations import evaluated, header_formula
 from tests.unit.suite.fake_toolbox import FakeToolbox, random_small_uniform, random_uniform
 from tests.unit.suite.host_toolbox import COMPILER, HostBuffer, HostToolbox
-from tests.unit.suite.test_suite import gpus
 
 on_host = pytest.mark.skipif(COMPILER is None, reason="no g++: the host's compiler is not installed")
 # One buffer set, however small the arrays are.

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from perfgate.core.case import Case, MemoryLevel, Timing
 from perfgate.core.gpu import Gpu
@@ -15,7 +14,7 @@ from perfgate.suite.latency import latency_cases
 from perfgate.suite.peak import peak_cases
 from perfgate.suite.sizes import EXECUTION_LIMIT_S
 from tests.factories import H200
-from tests.unit.suite.builders import table_gpu
+from tests.unit.suite.builders import gpus, table_gpu
 from tests.unit.suite.declarations import CHECKING, signatures
 from tests.unit.suite.fake_toolbox import FakeBuffer, FakeToolbox
 
@@ -50,21 +49,6 @@ ANYWHERE = tuple(one for one in DEFAULT if one.startswith(("launch.", "bandwidth
 TENSOR = ("gemm.bf16", "gemm.fp8")
 # How often executions have to go through the L2 before they find anything there again; other cases say why not.
 TIMES_L2 = {"bandwidth": 16, "gemm": 3}
-
-
-def gpus() -> st.SearchStrategy[Gpu]:
-    return st.builds(
-        Gpu,
-        name=st.just("any"),
-        compute_capability=st.sampled_from([None, "7.5", "8.0", "8.9", "9.0", "12.0"]),
-        sm_count=st.none() | st.integers(1, 200),
-        memory_bytes=st.none() | st.integers(2**20, 2**39),
-        memory_bus_bits=st.none() | st.sampled_from([64, 128, 384, 6016]),
-        memory_clock_hz=st.none() | st.floats(1e8, 2e10),
-        sm_clock_max_hz=st.none() | st.floats(3e8, 3e9),
-        l2_bytes=st.none() | st.integers(2**17, 2**28),
-        integrated=st.none() | st.booleans(),
-    )
 
 
 @pytest.mark.parametrize("name", SUITE_NAMES)
