@@ -10,7 +10,7 @@ MOVED = pg.Work(read_bytes=4 * COUNT, write_bytes=4 * COUNT)
 
 
 def suite(gpu):
-    for setup in (pycuda, cupy_external, cupy_protocol, torch_eager, numba_external, numba_protocol):
+    for setup in (pycuda, cupy_external, cupy_protocol, torch_eager, torch_compiled, numba_external):
         yield pg.callable_case(f"callable.{setup.__name__}", setup, work=MOVED)
     yield pg.callable_case("callable.cuda_core", cuda_core, work=MOVED)
     yield pg.callable_case("graph.torch", torch_small, graph=True)
@@ -64,6 +64,16 @@ def torch_eager(stream):
         yield pg.Execution(lambda: torch.mul(x, 2, out=out), outputs=[out], reference=lambda: x + x)
 
 
+def torch_compiled(stream):
+    import torch
+
+    with torch.cuda.stream(torch.cuda.ExternalStream(stream.handle)):
+        x = torch.randn(COUNT, device="cuda")
+        out = torch.empty_like(x)
+        fused = torch.compile(lambda: out.copy_(x * 2 + 1))
+        yield pg.Execution(fused, outputs=[out], reference=lambda: x * 2 + 1)
+
+
 def torch_small(stream):
     import torch
 
@@ -74,15 +84,11 @@ def torch_small(stream):
 
 
 def numba_external(stream):
+    # Numba 0.68 looks for a name that numpy 2.5 has dropped.
+    np.vstack = getattr(np, "row_stack", np.vstack)
     from numba import cuda
 
     yield from doubled_by_numba(cuda, cuda.external_stream(stream.handle))
-
-
-def numba_protocol(stream):
-    from numba import cuda
-
-    yield from doubled_by_numba(cuda, stream)
 
 
 def doubled_by_numba(cuda, stream):

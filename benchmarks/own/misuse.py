@@ -19,7 +19,7 @@ def suite(gpu):
         "misuse.short",
         source="kernels.cu",
         function="axpy",
-        grid=1,
+        grid=COUNT // 256 // 2,
         block=256,
         args=[pg.Input(COUNT), pg.Output(COUNT), np.float32(2), np.uint32(COUNT)],
         reference=lambda x: 2 * x,

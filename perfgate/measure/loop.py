@@ -224,17 +224,20 @@ class CaseLoop:
             self._progress(case_id, "block")
             batch = case.time_batch(executions=run_executions, samples=plan.samples_per_block)
             after = self._session.telemetry()
-            reason = _batch_reason(batch) or slowdown_reason(
+            slowdown = slowdown_reason(
                 _event_seconds(before, after), after.at_s - before.at_s, self._settings.clock_event_share
             )
+            reason = _batch_reason(batch) or slowdown
             before = after
             blocks.append(self._block(batch, plan.executions_per_sample, reason))
             if reason is not None:
                 if retries == 0:
                     break
                 retries -= 1
-                self._rest(pause_s)
-                pause_s *= 2
+                # A rest helps a GPU that is hot or busy, not one that waits for its host.
+                if slowdown is not None or not batch.host_bound:
+                    self._rest(pause_s)
+                    pause_s *= 2
         return blocks, after
 
     def _rest(self, pause_s: float) -> None:
