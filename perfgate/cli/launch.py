@@ -9,17 +9,26 @@ from perfgate.errors import ExitCode
 
 
 @click.command(hidden=True)
-@click.argument("order", type=click.Path(path_type=Path))
-@click.argument("journal", type=click.Path(path_type=Path))
-def command(order: Path, journal: Path) -> int:
+@click.argument("order", required=False, type=click.Path(path_type=Path))
+@click.argument("journal", required=False, type=click.Path(path_type=Path))
+@click.option("--stand-by", is_flag=True, help="Import ahead, and take ORDER and JOURNAL from the input.")
+def command(order: Path | None, journal: Path | None, *, stand_by: bool) -> int:
     """Carry out the launch that ORDER describes and tell of it in JOURNAL."""
     import signal
 
     from perfgate.core.codec import decode
     from perfgate.measure.order import LaunchOrder
     from perfgate.workflow.launch import run_launch
+    from perfgate.workflow.standing_by import awaited_turn
 
     # A launch has nothing to tidy up: its journal is written, and its parent waits for it to end.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if stand_by:
+        turn = awaited_turn()
+        if turn is None:
+            return int(ExitCode.PASSED)
+        order, journal = turn
+    if order is None or journal is None:
+        raise click.UsageError("ORDER and JOURNAL, or --stand-by")
     told = decode(LaunchOrder, json.loads(order.read_text(encoding="utf-8")))
     return int(ExitCode.PASSED if run_launch(told, journal) else ExitCode.DEVICE)

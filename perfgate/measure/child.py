@@ -16,16 +16,25 @@ _CHUNK_BYTES = 64 * 2**10
 _POLL_S = 0.01
 
 
-def start_child(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def start_child(
+    command: Sequence[str], environment: Mapping[str, str], *, folder: str | None = None, has_input: bool = False
+) -> subprocess.Popen[bytes]:
     """Start a launch: a session of its own, no input, and all output to one pipe that the parent drains.
 
     A session of its own keeps the terminal's Ctrl-C away from it (the parent stops it) and lets the
     parent stop it with everything that it started.
+
+    Args:
+        command: program and arguments.
+        environment: less the name of the parent.
+        folder: where it works; None for here.
+        has_input: give it a pipe to read from after all.
     """
     return subprocess.Popen(
         list(command),
         env={**environment, PARENT_VARIABLE: str(os.getpid())},
-        stdin=subprocess.DEVNULL,
+        cwd=folder,
+        stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,

@@ -87,9 +87,13 @@ class LaunchFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchFinished:
-    """Every case was measured or has failed; nothing that happens to the process from here on matters."""
+    """Every case was measured or has failed; nothing that happens to the process from here on matters.
+
+    ``modules`` are the installed packages that it had imported, for launches that import ahead.
+    """
 
     event_floor_s: float | None = None
+    modules: tuple[str, ...] = ()
 
 
 Message = Started | PhaseEntered | CaseMeasured | CaseFailed | LaunchFailed | LaunchFinished

@@ -70,6 +70,7 @@ class LaunchOutcome:
         code_sha256: hash of the machine code of each case.
         effective_changes: what was rehearsed, by case; see ``core.run.Injection``.
         case_failures: the failures that the launch itself reported, with their kind.
+        modules: the installed packages that it imported.
         notes: what else a person should know: attempts that died and their last output, damaged messages.
     """
 
@@ -78,6 +79,7 @@ class LaunchOutcome:
     code_sha256: Mapping[str, str | None]
     effective_changes: Mapping[str, float]
     case_failures: tuple[CaseFailed, ...] = ()
+    modules: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -261,6 +263,7 @@ class _Session:
             code_sha256=transcript.code_sha256,
             effective_changes=transcript.effective_changes,
             case_failures=tuple(transcript.case_failures.values()),
+            modules=transcript.finished.modules if transcript.finished else (),
             notes=tuple(f"launch {index}: {note}" for note in notes),
         )
 

@@ -28,10 +28,13 @@ from perfgate.workflow.interleaving import measure_in_turn
 from perfgate.workflow.laying import Ground, laid_out_base
 from perfgate.workflow.listener import Listener
 from perfgate.workflow.measuring import InterruptedRunError, Session, held
-from perfgate.workflow.starting import limits, starter
+from perfgate.workflow.standing_by import standing_by
+from perfgate.workflow.starting import limits
 from perfgate.workflow.stored import stored_verdict
 
 _BASE_PILOT, _HEAD_PILOT = 0, 1
+# Of a launch, where no baseline says otherwise: it is the number of pairs that decides, and what a pair costs.
+_BLOCKS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +109,7 @@ class _Contest:
         build = policy.build if asked.build is None else asked.build
         ground.build(build)
         suites, notices = ground.suites(head.own_suites)
+        head = replace(head, settings={"blocks": _BLOCKS, **head.settings})
         base = replace(head, own_suites=suites, inject=(), side=ground.side, answers={})
         if asked.trusts_suites:
             policy = with_own_margins(policy, base if suites else head, asked.device.gpu)
@@ -201,7 +205,7 @@ class _Contest:
                 measure_in_turn(
                     one,
                     other,
-                    starter(self.asked.device.kind),
+                    lambda orders: standing_by(self.asked.device.kind, orders, base.modules | head.modules),
                     launches=count,
                     seed=self.head.seed,
                     limits=replace(patience, session_s=2 * patience.session_s),
@@ -253,6 +257,11 @@ class _Side:
     def wrong_outputs(self) -> tuple[str, ...]:
         """The cases whose output was wrong."""
         return tuple(dict.fromkeys(case_id for session in self._sessions for case_id in session.wrong_outputs))
+
+    @property
+    def modules(self) -> frozenset[str]:
+        """The installed packages that its launches import."""
+        return frozenset(name for session in self._sessions for name in session.modules)
 
     def run(self) -> Run:
         """Return the document of this side: all its cases, and all launches so far."""

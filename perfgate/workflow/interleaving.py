@@ -1,6 +1,7 @@
 """Launches of two sides in turn: quads of base and change in random order."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from subprocess import Popen
 from typing import Any, Protocol
@@ -9,6 +10,9 @@ from perfgate.core.sides import FIRST_INDEX
 from perfgate.measure.attempt import Limits
 from perfgate.measure.order import LaunchOrder, Side, interleaved
 from perfgate.measure.supervisor import LaunchOutcome, SessionInterruptedError, SessionProgress, supervise
+
+Start = Callable[[LaunchOrder, Path], "Popen[Any]"]
+Starts = Callable[[Sequence[LaunchOrder]], AbstractContextManager[Start]]
 
 
 class Contender(Protocol):
@@ -30,13 +34,13 @@ class Contender(Protocol):
 def measure_in_turn(
     base: Contender,
     head: Contender,
-    start: Callable[[LaunchOrder, Path], "Popen[Any]"],
+    starts: Starts,
     *,
     launches: int,
     seed: int,
     limits: Limits | None = None,
 ) -> None:
-    """Measure so many launches of each side in turn; both sides take theirs.
+    """Measure so many launches of each side in turn, as ``starts`` has these orders started; both sides take theirs.
 
     Raises:
         SessionInterruptedError: asked to end; both sides have taken what was measured.
@@ -50,7 +54,8 @@ def measure_in_turn(
             contender.take([one for one, where in zip(outcomes, sequence, strict=False) if where is side])
 
     try:
-        share(supervise(orders, start, on_progress=head.progressed, limits=limits))
+        with starts(orders) as start:
+            share(supervise(orders, start, on_progress=head.progressed, limits=limits))
     except SessionInterruptedError as error:
         share(error.outcomes)
         raise

@@ -28,7 +28,7 @@ from perfgate.measure.loop import CaseLoop, Settings
 from perfgate.measure.order import LaunchOrder
 from perfgate.measure.orphan import end_with_parent
 from perfgate.resources import cache_folder
-from perfgate.workflow.suites import enter_folder, refuse_foreign_modules
+from perfgate.workflow.suites import enter_folder, installed_modules, refuse_foreign_modules
 
 
 def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
@@ -59,7 +59,7 @@ def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
         except PerfgateError as error:
             journal.write(LaunchFailed(kind=failure_kind(error), message=_text(error)))
             return False
-        journal.write(LaunchFinished())
+        journal.write(LaunchFinished(modules=installed_modules()))
     return True
 
 

@@ -136,6 +136,11 @@ class Session:
         return self._plans
 
     @property
+    def modules(self) -> frozenset[str]:
+        """The installed packages that its launches imported."""
+        return frozenset(name for outcome in self._outcomes for name in outcome.modules)
+
+    @property
     def has_results(self) -> bool:
         """Whether any launch has a result of any case."""
         return any(outcome.launch.cases for outcome in self._outcomes)

@@ -29,16 +29,27 @@ def starter(kind: DeviceKind) -> Callable[[LaunchOrder, Path], "subprocess.Popen
     environment = launch_environment(kind)
 
     def start(order: LaunchOrder, journal: Path) -> "subprocess.Popen[bytes]":
-        place = journal.with_suffix(".order.json")
-        try:
-            place.write_text(json.dumps(encode(order)), encoding="utf-8")
-        except OSError as error:
-            raise OutputError(
-                f"a launch's order cannot be written: {error}", hint="free space, or set TMPDIR"
-            ) from error
-        # Isolated as its parent is: a folder that is measured in must not shadow Python's modules.
-        isolated = ["-I"] if sys.flags.isolated else []
-        command = [sys.executable, *isolated, "-m", "perfgate", "launch", str(place), str(journal)]
-        return start_child(command, environment)
+        return start_child(launch_command(str(write_order(order, journal)), str(journal)), environment)
 
     return start
+
+
+def launch_command(*arguments: str) -> list[str]:
+    """Return the hidden command of a launch."""
+    # Isolated as its parent is: a folder that is measured in must not shadow Python's modules.
+    isolated = ["-I"] if sys.flags.isolated else []
+    return [sys.executable, *isolated, "-m", "perfgate", "launch", *arguments]
+
+
+def write_order(order: LaunchOrder, journal: Path) -> Path:
+    """Write a launch's order beside its journal, and return where.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    place = journal.with_suffix(".order.json")
+    try:
+        place.write_text(json.dumps(encode(order)), encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"a launch's order cannot be written: {error}", hint="free space, or set TMPDIR") from error
+    return place

@@ -4,6 +4,8 @@ What such a file does (import a framework, end the process, shadow a module) hap
 the process that describes its cases, never to the one that judges.
 """
 
+import contextlib
+import importlib
 import importlib.util
 import os
 import sys
@@ -105,6 +107,8 @@ def enter_folder(folder: str) -> None:
     if not folder:
         return
     here = os.path.realpath(Path.cwd())
+    if here == os.path.realpath(folder) and folder in sys.path:
+        return
     sys.path[:] = [one for one in sys.path if one and os.path.realpath(one) != here]
     os.chdir(folder)
     sys.path.insert(0, folder)
@@ -124,6 +128,30 @@ def local_modules(top: Path) -> tuple[Path, ...]:
         if not any(path.is_relative_to(one) for one in apart):
             found.add(path)
     return tuple(sorted(found))
+
+
+def installed_modules() -> tuple[str, ...]:
+    """Return the packages of site-packages that are loaded, by their own names."""
+    found = set()
+    for name, module in tuple(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if "." not in name and isinstance(path, str) and _INSTALLED & set(Path(path).parts):
+            found.add(name)
+    return tuple(sorted(found))
+
+
+def import_ahead(folder: str, suites: Iterable[str], modules: Iterable[str]) -> None:
+    """Import what a launch will: its suites, as it does itself, then packages that their set-ups import.
+
+    What fails is left to the launch to tell.
+    """
+    enter_folder(folder)
+    for path in suites:
+        with contextlib.suppress(PerfgateError):
+            _imported(Path(path))
+    for name in modules:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
 
 
 def refuse_foreign_modules(forbidden: str) -> None:
@@ -169,6 +197,8 @@ def _imported(path: Path) -> ModuleType:
         sys.path.insert(0, str(whole.parent))
     # Two suites may have one file name; a dataclass or a pickle in one finds its module by this name.
     name = f"perfgate_suite_{abs(hash(str(whole))):x}_{whole.stem}"
+    if name in sys.modules:
+        return sys.modules[name]
     specification = importlib.util.spec_from_file_location(name, whole)
     if specification is None or specification.loader is None:
         raise ConfigurationError(f"suite {path} is not Python", hint=_SHAPE)
@@ -176,13 +206,18 @@ def _imported(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         specification.loader.exec_module(module)
-    except SyntaxError as error:
-        raise ConfigurationError(
-            f"suite {path} is not Python: {error.msg} ({Path(error.filename or path).name}:{error.lineno})"
-        ) from error
-    except (Exception, SystemExit) as error:
-        raise _failure(path, "import", error) from error
+    except BaseException as error:
+        del sys.modules[name]
+        raise _import_failure(path, error) from error
     return module
+
+
+def _import_failure(path: Path, error: BaseException) -> BaseException:
+    if isinstance(error, SyntaxError):
+        place = f"{Path(error.filename or path).name}:{error.lineno}"
+        return ConfigurationError(f"suite {path} is not Python: {error.msg} ({place})")
+    # An interruption stays one.
+    return _failure(path, "import", error) if isinstance(error, (Exception, SystemExit)) else error
 
 
 def _failure(path: Path, what: str, error: BaseException) -> PerfgateError:
