@@ -78,15 +78,20 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 def called(folder: Path, *command: str) -> tuple[int, float, str]:
-    """Run Python on a module; return exit code, seconds and output."""
+    """Run Python on a module; return exit code, seconds and output, which is shown as it comes, with its time."""
     began_s = time.monotonic()
-    finished = subprocess.run(
-        [sys.executable, "-m", *command], cwd=folder, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    print(f"$ {' '.join(command)}", flush=True)
+    lines = []
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", *command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line.decode("utf-8", "replace"))
+            print(f"{time.monotonic() - began_s:7.1f}  {lines[-1]}", end="", flush=True)
     duration_s = time.monotonic() - began_s
-    text = finished.stdout.decode("utf-8", "replace")
-    print(f"$ {' '.join(command)}\n{text}exit {finished.returncode}, {duration_s:.1f} s\n", flush=True)
-    return finished.returncode, round(duration_s, 2), text
+    print(f"exit {process.returncode}, {duration_s:.1f} s\n", flush=True)
+    return process.returncode, round(duration_s, 2), "".join(lines)
 
 
 def repository(folder: Path, source: Path) -> Path:
@@ -163,7 +168,15 @@ def example(bench: Bench) -> Found:
 
 def compared(name: str, bench: Bench, project: Path, *arguments: str, slower: tuple[str, ...]) -> Found:
     """Compare a working tree with its base, and keep both runs."""
-    command = ("perfgate", "check", "--against", "HEAD", "--launches", str(bench.launches), *arguments)
+    command = (
+        "watched" if project == bench.project else "perfgate",
+        "check",
+        "--against",
+        "HEAD",
+        "--launches",
+        str(bench.launches),
+        *arguments,
+    )
     code, duration_s, _ = called(project, *command)
     results = project / "perfgate-results"
     report = json.loads((results / "report.json").read_text(encoding="utf-8"))

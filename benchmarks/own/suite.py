@@ -5,15 +5,17 @@ from pycuda_arrays import Pair
 
 import perfgate.api as pg
 
-COUNT, LARGE, ROWS = 2**24, 2**25, 2**13
+COUNT, LARGE, ROWS = 2**24, 2**25, 2**12
+STEPS_COUNT = 2**22
 
 
 def suite(gpu):
-    shared = {"source": "kernels.cu", "block": 256, "grid": COUNT // 256}
+    shared = {"source": "kernels.cu", "block": 256}
     yield pg.cuda_case(
         gpu,
         "vector.axpy",
         function="axpy",
+        grid=COUNT // 256,
         args=[pg.Input(COUNT), pg.Output(COUNT), np.float32(2), np.uint32(COUNT)],
         reference=lambda x: 2 * x,
         **shared,
@@ -22,18 +24,20 @@ def suite(gpu):
         gpu,
         "vector.polynomial",
         function="polynomial",
-        args=[pg.Input(COUNT), pg.Output(COUNT), np.uint32(COUNT)],
+        grid=STEPS_COUNT // 256,
+        args=[pg.Input(STEPS_COUNT), pg.Output(STEPS_COUNT), np.uint32(STEPS_COUNT)],
         reference=polynomial,
         tolerance=1e-3,
-        work_flop=512 * COUNT,
+        work_flop=512 * STEPS_COUNT,
         pipe="fp32",
         **shared,
     )
+    values = pg.Work(read_bytes=4 * ROWS * 4096, write_bytes=4 * ROWS * 4096)
     moved = pg.Work(read_bytes=4 * LARGE, write_bytes=4 * LARGE)
     yield pg.callable_case("copy.pycuda", copied, work=moved)
     yield pg.callable_case("double.cupy", doubled, work=moved)
     yield pg.callable_case("product.torch", multiplied, work=pg.Work(work_flop=2 * 2048**3, pipe="fp32"))
-    yield pg.callable_case("softmax.triton", softmax, work=moved)
+    yield pg.callable_case("softmax.triton", softmax, work=values)
 
 
 def polynomial(x):
