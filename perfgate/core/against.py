@@ -18,13 +18,14 @@ from perfgate.core.comparison import TIE, Comparison, Floats
 from perfgate.core.conclusion import concluded
 from perfgate.core.decision import VERDICTS, decision
 from perfgate.core.judgement import is_gated
-from perfgate.core.paired import noise_bound, paired_comparison, paired_interval, refuse_too_few
+from perfgate.core.paired import detectable_shift, noise_bound, paired_comparison, paired_interval, refuse_too_few
 from perfgate.core.policy import Policy
 from perfgate.core.report import BaselineUsed, CaseResult, Cause, Estimate, Margin, MarginSource, Report
 from perfgate.core.run import CaseInfo, Launch
 from perfgate.core.selection import is_match
 from perfgate.core.sides import Sides
 from perfgate.core.summary import launch_statistic
+from perfgate.core.units import percent_text
 from perfgate.core.validity import Measured, Unusable, measured
 from perfgate.core.verdict import CaseVerdict, CheckVerdict
 
@@ -160,7 +161,13 @@ def _judged(subjects: Sequence[_Subject], sides: Sides, policy: Policy) -> dict[
                 verdicts[index] = CaseVerdict.INCONCLUSIVE
     return {
         subject.case_id: _result(
-            subject, sides, verdicts[index], compared[index], adjusted[index], _change(subject, level[index], policy)
+            subject,
+            sides,
+            verdicts[index],
+            compared[index],
+            adjusted[index],
+            _change(subject, level[index], policy),
+            float(level[index]),
         )
         for index, subject in enumerate(subjects)
     }
@@ -193,11 +200,12 @@ def _result(
     found: Comparison,
     p_adjusted: float | None,
     change: Estimate,
+    level: float,
 ) -> CaseResult:
     is_proven = verdict in (CaseVerdict.REGRESSED, CaseVerdict.IMPROVED)
     reason = None
     if verdict is CaseVerdict.INCONCLUSIVE:
-        reason = "neither slower nor unchanged is proven at this number of launches"
+        reason = _undecided(subject, level)
     elif verdict is CaseVerdict.IMPROVED and _is_unsettled(subject):
         verdict, reason = CaseVerdict.INCONCLUSIVE, "faster, but one side had not settled"
     machine = health_causes(sides.head.health_before, sides.head.health_after)
@@ -230,6 +238,17 @@ def _result(
         causes=(_cause(subject.case_id, sides),) if explained else (),
         caveats=_side_caveats(subject),
     )
+
+
+def _undecided(subject: _Subject, level: float) -> str:
+    """Say that nothing is proven, and what would be."""
+    shift = detectable_shift(subject.differences, subject.margin.relative, level)
+    if not math.isfinite(shift):
+        return "neither slower nor unchanged is proven: too few launches for any proof"
+    spread = percent_text(float(subject.differences.std(ddof=1)) / math.sqrt(2))
+    pairs, least = subject.differences.size, percent_text(math.expm1(shift), signed=True)
+    noise = f"launches spread by {spread}, so that {pairs} a side find {least} and more"
+    return f"neither slower nor unchanged is proven: {noise}"
 
 
 def _cause(case_id: str, sides: Sides) -> Cause:

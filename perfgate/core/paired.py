@@ -7,6 +7,7 @@ and taking all of one side first accuses it. Everything works on arrays with the
 """
 
 import functools
+import math
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,8 @@ _LEAST_LAUNCHES = 12
 # The smallest p-value that the pairs reach is at most this part of what the correction asks for: a test that
 # rejects only where every pair agrees finds half of what it could.
 _SLACK = 16
+# Student's t at which a change is called detectable: the rank test then finds it in 96 to 98 of 100 checks.
+_FOUND = 0.99
 
 
 def launches_a_side(family: int, alpha: float) -> int:
@@ -108,6 +111,21 @@ def noise_bound(differences: Floats, level: float) -> Floats:
         return np.full(differences.shape[:-1], np.inf)
     error = differences.std(axis=-1, ddof=1) / np.sqrt(count)
     return np.asarray(stdtrit(count - 1, 1 - level) * error)
+
+
+def detectable_shift(differences: Floats, margin: float, level: float) -> float:
+    """Return the shift that as many pairs, as noisy as these, find beyond a margin in 19 of 20 checks.
+
+    Student's t at both rates, for the signed rank test's efficiency with normal differences, 3 / pi; infinite
+    where so few pairs reject nothing at that level.
+    """
+    from scipy.special import stdtrit
+
+    count = differences.shape[-1]
+    if count < 2 or 0.5**count > level:
+        return math.inf
+    error = float(differences.std(ddof=1)) / math.sqrt(count * 3 / math.pi)
+    return math.log1p(margin) + float(stdtrit(count - 1, 1 - level) + stdtrit(count - 1, _FOUND)) * error
 
 
 def refuse_too_few(pairs: int, *, family: int, alpha: float) -> None:

@@ -102,11 +102,13 @@ def actors(report: Report) -> tuple[str, ...]:
         return ()
     if report.exit_code == ExitCode.WRONG_OUTPUT:
         return ("the author of the kernel",)
+    is_of_base = report.baseline is not None and report.baseline.base_commit is not None
     match report.verdict:
         case CheckVerdict.NO_BASELINE | CheckVerdict.NOT_COMPARABLE | CheckVerdict.PASSED:
             return (_ACTORS["maintainer"],)
         case CheckVerdict.SUSPECTED | CheckVerdict.INVALID | CheckVerdict.INCONCLUSIVE:
-            fallback = _ACTORS["runner-owner"]
+            # Machine and day are the same on both sides of a comparison with a base.
+            fallback = _ACTORS["author" if is_of_base else "runner-owner"]
         case CheckVerdict.REGRESSED:
             fallback = _ACTORS["author"]
         case _:

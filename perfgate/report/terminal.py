@@ -150,7 +150,7 @@ def _add_cases(page: Page, report: Report, *, verbose: bool) -> None:
     page.table([Column(heading=one.heading, align=one.align) for one in columns], lines)
     confidence = next((one.change.confidence for one in report.cases if one.change and one.change.confidence), None)
     if confidence is not None:
-        at = percent_text(confidence, decimals=0)
+        at = percent_text(confidence, decimals=0 if confidence <= 0.99 else 1)
         page.line(f"  A positive change is slower; intervals at {at} confidence.", "dim")
 
 

@@ -29,17 +29,24 @@ class Launched(Role):
         )
         self._journal = self._exits.enter_context(open_journal(config.getoption(JOURNAL_OPTION)))
         self._journal.write(Started(pid=os.getpid()))
+        self._collected: list[str] = []
 
     def _opened(self) -> "Bench":
         from perfgate.workflow import benching
 
         session = self._exits.enter_context(benching.opened_bench(self._order.device))
-        return benching.Bench(session=session, plans=self._order.plans, journal=self._journal)
+        return benching.Bench(
+            session=session,
+            plans=self._order.plans,
+            journal=self._journal,
+            forbidden=self._order.options.get("forbidden", ""),
+        )
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Keep the tests of the order, in its order."""
         places = {case_id: place for place, case_id in enumerate(self._order.case_ids)}
+        self._collected = [case_name(item) for item in items if is_benchmark(item)]
         items[:] = sorted(
             (item for item in items if is_benchmark(item) and case_name(item) in places),
             key=lambda item: places[case_name(item)],
@@ -56,8 +63,8 @@ class Launched(Role):
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Say that all is told: what becomes of the tests is the supervisor's."""
-        if self._bench is not None:
-            write_infos(Path(self._order.options[DESCRIBED]), self._bench.infos)
+        infos = self._bench.infos if self._bench is not None else {}
+        write_infos(Path(self._order.options[DESCRIBED]), infos, self._collected)
         self._journal.write(LaunchFinished())
         session.exitstatus = pytest.ExitCode.OK
 

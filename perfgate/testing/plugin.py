@@ -12,7 +12,7 @@ import pytest
 
 from perfgate.testing.alone import Alone
 from perfgate.testing.fixture import MARK, GpuBenchmark
-from perfgate.testing.role import JOURNAL_OPTION, ORDER_OPTION, Role
+from perfgate.testing.role import AGAINST_OPTION, JOURNAL_OPTION, ORDER_OPTION, Role
 from perfgate.testing.supervising import Supervising, launches_asked
 
 _ROLE = pytest.StashKey[Role]()
@@ -26,11 +26,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=None,
         metavar="N",
-        help="measure in N fresh processes; default 1, with a baseline 6",
+        help="measure in N fresh processes; default 1, with a baseline 6, with a base 12 or more of each side",
     )
     group.addoption("--perfgate-run", type=Path, default=None, metavar="RUN.json", help="write what was measured")
     group.addoption(
         "--perfgate-baseline", type=Path, default=None, metavar="PATH", help="fail tests that are slower than it"
+    )
+    group.addoption(
+        AGAINST_OPTION,
+        default=None,
+        metavar="REF",
+        help="measure REF and this working tree in turn, fail tests that are slower than REF's",
+    )
+    group.addoption(
+        "--perfgate-control", action="store_true", help=f"with {AGAINST_OPTION}: measure what is the same on both sides"
     )
     group.addoption("--perfgate-device", default="auto", metavar="DEVICE", help="auto, cuda, cuda:N or cuda:GPU-<uuid>")
     group.addoption(ORDER_OPTION, type=Path, default=None, help=argparse.SUPPRESS)
@@ -45,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from perfgate.testing.launched import Launched
 
         role = Launched(config)
-    elif launches_asked(config) > 1:
+    elif launches_asked(config) > 1 or config.getoption(AGAINST_OPTION) is not None:
         role = Supervising(config)
     else:
         role = Alone(config)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 FIXTURE = "gpu_benchmark"
 # By these a pytest is told that it is a launch.
 ORDER_OPTION, JOURNAL_OPTION = "--perfgate-order", "--perfgate-journal"
+AGAINST_OPTION = "--perfgate-against"
 WIDTH = 100
 
 

@@ -32,7 +32,7 @@ from perfgate.workflow.standing_by import standing_by
 from perfgate.workflow.starting import limits
 from perfgate.workflow.stored import stored_verdict
 
-_BASE_PILOT, _HEAD_PILOT = 0, 1
+BASE_PILOT, HEAD_PILOT = 0, 1
 # Of a launch, where no baseline says otherwise: it is the number of pairs that decides, and what a pair costs.
 _BLOCKS = 3
 
@@ -132,8 +132,8 @@ class _Contest:
         new = [case_id for case_id in heads if case_id not in bases]
         plans = dict(known_plans(self.asked.baseline_place, self.asked.device.gpu))
         # A base without any suite is described by the change's, and has no case of it.
-        base = _Side(self, self.base if bases else self.head, bases, _BASE_PILOT, clock_hz)
-        head = _Side(self, self.head, heads, _HEAD_PILOT, clock_hz)
+        base = _Side(self, self.base if bases else self.head, bases, BASE_PILOT, clock_hz)
+        head = _Side(self, self.head, heads, HEAD_PILOT, clock_hz)
         base.try_out(wanted, plans)
         head.try_out([*wanted, *new], plans)
         failed = failures(wanted, base.run(), head.run())

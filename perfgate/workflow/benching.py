@@ -4,33 +4,36 @@ import contextlib
 import json
 import re
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from subprocess import Popen
-from typing import Protocol
+from typing import Any, Protocol
 
 from perfgate import __version__
 from perfgate.api.stream import Stream
-from perfgate.core.case import Case, Suite
+from perfgate.core.case import Case, Suite, Work
 from perfgate.core.codec import decode, encode
 from perfgate.core.device import Device, LaunchSession
 from perfgate.core.plan import METHOD, CasePlan
 from perfgate.core.run import CaseInfo, CaseLaunch, Health, Launch, Run
 from perfgate.core.toolbox import Toolbox
+from perfgate.devices.environment import launch_environment
 from perfgate.errors import PerfgateError
 from perfgate.measure.child import start_child
 from perfgate.measure.journal import CaseFailed, CaseMeasured, FailureKind, Journal, Phase, PhaseEntered
 from perfgate.measure.loop import CaseLoop, MeasuredCase, Settings
 from perfgate.measure.order import LaunchOrder, shuffled
-from perfgate.measure.supervisor import LaunchOutcome, Lessons, supervise
+from perfgate.measure.supervisor import LaunchOutcome, Lessons, SessionProgress, supervise
 from perfgate.resources import cache_folder
 from perfgate.suite.sources import source_sha256
+from perfgate.workflow.cases import SideFolders
 from perfgate.workflow.launch import failure_kind
 from perfgate.workflow.measuring import utc_text
 from perfgate.workflow.repository import commit_of
+from perfgate.workflow.starting import write_order
+from perfgate.workflow.suites import refuse_foreign_modules
 
 SUITE_NAME = "pytest"
 # Option of an order: where a launch describes its cases.
@@ -83,6 +86,7 @@ class Bench:
         journal: where a launch tells its supervisor; None in a process that is on its own.
         infos, results: what was measured so far.
         told: cases whose result or failure the supervisor knows.
+        forbidden: folder that no module may come from; "" for none.
     """
 
     session: BenchSession
@@ -91,6 +95,7 @@ class Bench:
     infos: dict[str, CaseInfo] = field(default_factory=dict)
     results: dict[str, MeasuredCase] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)
+    forbidden: str = ""
     _loop: CaseLoop | None = None
 
     @property
@@ -107,6 +112,7 @@ class Bench:
         self.session.add_case(case)
         try:
             result = self._loop.measure(case.id, case.timing, self.plans.get(case.id))
+            refuse_foreign_modules(self.forbidden)
         except PerfgateError as error:
             self.fail(case.id, failure_kind(error), error.message)
             raise
@@ -138,22 +144,24 @@ class Bench:
             self.journal.write(PhaseEntered(case_id=case_id, phase=Phase(phase)))
 
 
-def write_infos(place: Path, infos: Mapping[str, CaseInfo]) -> None:
-    """Leave what the tests say of their cases where the order asks for it: only they know."""
-    document = {case_id: encode(info) for case_id, info in infos.items()}
+def write_infos(place: Path, infos: Mapping[str, CaseInfo], collected: Sequence[str]) -> None:
+    """Leave what the tests say of their cases, and which there are, where the order asks for it: only they know."""
+    document = {"cases": {case_id: encode(info) for case_id, info in infos.items()}, "collected": list(collected)}
     place.write_text(json.dumps(document), encoding="utf-8")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Benches:
     """Launches of the tests that use the fixture, each a pytest of its own.
 
     Attributes:
         device: opened device.
         case_ids: of the tests.
-        arguments: of the pytest that asks for them.
-        order_option, journal_option: by which a pytest is told that it is a launch.
-        plans: of the baseline.
+        arguments: of a pytest that is a launch, but for the two below.
+        order_option, journal_option: by which it is told that it is a launch.
+        described: folder where launches describe their cases; its context outlives this.
+        plans: of the baseline, then also of the first launch that measured a case.
+        side: where the tests are, when two states of a repository are compared.
         seed: of the order of the cases.
     """
 
@@ -162,53 +170,88 @@ class Benches:
     arguments: tuple[str, ...]
     order_option: str
     journal_option: str
-    plans: Mapping[str, CasePlan] = field(default_factory=dict)
+    described: Path
+    plans: dict[str, CasePlan] = field(default_factory=dict)
+    side: SideFolders = field(default_factory=SideFolders)
     seed: int = 0
+    _outcomes: list[LaunchOutcome] = field(default_factory=list)
+    _lessons: Lessons = field(default_factory=Lessons)
+    _before: Health | None = None
 
-    def run(self, launches: int) -> tuple[Run, dict[str, str]]:
-        """Measure, and return the run, and why a case has no result in a launch.
+    def measure(self, launches: Sequence[int]) -> None:
+        """Launch so often, under these indices; the first alone, since the others reuse its plans.
 
         Raises:
             SessionInterruptedError, OutputError: see ``supervise``.
         """
-        lessons = Lessons()
-        before = self.device.health()
-        with tempfile.TemporaryDirectory(prefix="perfgate-", ignore_cleanup_errors=True) as name:
-            folder = Path(name)
-            first = supervise([self._order(0, self.plans, folder)], self._start, lessons=lessons)
-            plans = {**self.plans, **first[0].plans}
-            orders = [self._order(index, plans, folder) for index in range(1, launches)]
-            outcomes = (*first, *supervise(orders, self._start, lessons=lessons))
-            infos = {case_id: info for index in range(launches) for case_id, info in _read_infos(folder, index).items()}
-        run = bench_run(
-            self.device,
-            _with_plans(infos, outcomes),
-            tuple(one.launch for one in outcomes),
-            before=before,
-            seed=self.seed,
-        )
-        reasons = {case_id: why for one in reversed(outcomes) for case_id, why in one.launch.failures.items()}
-        return run, reasons
+        first, *others = launches
+        self.take(supervise([self.order(first)], self.start, lessons=self._lessons))
+        self.take(supervise([self.order(index) for index in others], self.start, lessons=self._lessons))
 
-    def _order(self, index: int, plans: Mapping[str, CasePlan], folder: Path) -> LaunchOrder:
+    def order(self, index: int) -> LaunchOrder:
+        """Return what a launch is told."""
+        self._before = self._before or self.device.health()
         return LaunchOrder(
             index=index,
             device=self.device.address,
             suite="",
             case_ids=shuffled(self.case_ids, self.seed, index),
             seed=self.seed,
-            plans=plans,
-            options={DESCRIBED: str(_infos_place(folder, index))},
+            plans=dict(self.plans),
+            options={DESCRIBED: str(self.described / f"launch-{index}.json"), **self.side.options},
         )
 
-    def _start(self, order: LaunchOrder, journal: Path) -> "Popen[bytes]":
-        from perfgate.devices.environment import launch_environment
-
-        place = journal.with_suffix(".order.json")
-        place.write_text(json.dumps(encode(order)), encoding="utf-8")
+    def start(self, order: LaunchOrder, journal: Path) -> "Popen[bytes]":
+        """Start a launch."""
+        place = write_order(order, journal)
         told = (f"{self.order_option}={place}", f"{self.journal_option}={journal}")
         command = [sys.executable, "-m", "pytest", *self.arguments, *told]
-        return start_child(command, launch_environment(self.device.kind))
+        return start_child(command, launch_environment(self.device.kind), folder=self.side.folder or None)
+
+    def take(self, outcomes: Sequence[LaunchOutcome]) -> None:
+        """Keep the outcomes of launches."""
+        self._outcomes += outcomes
+        for outcome in outcomes:
+            self.plans = {**outcome.plans, **self.plans}
+
+    def progressed(self, progress: SessionProgress) -> None:
+        """Pytest says nothing before its tests have results."""
+
+    @property
+    def collected(self) -> tuple[str, ...]:
+        """All cases that the launches found under these arguments, asked for or not."""
+        return tuple(dict.fromkeys(one for told in self._told() for one in told["collected"]))
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why a case has no result in a launch."""
+        return {case_id: why for one in reversed(self._outcomes) for case_id, why in one.launch.failures.items()}
+
+    def run(self, undescribed: Iterable[str] = ()) -> Run:
+        """Return the document of what was measured so far.
+
+        Args:
+            undescribed: cases to name although no launch described them: only a test that measures can.
+        """
+        infos = {case_id: bare_info(case_id) for case_id in undescribed}
+        for told in self._told():
+            infos |= {case_id: decode(CaseInfo, value) for case_id, value in told["cases"].items()}
+        launches = tuple(one.launch for one in self._outcomes)
+        infos = _with_plans(infos, self._outcomes)
+        return bench_run(self.device, infos, launches, before=self._before, seed=self.seed)
+
+    def _told(self) -> list[dict[str, Any]]:
+        found = []
+        for outcome in self._outcomes:
+            with contextlib.suppress(OSError, ValueError):
+                text = (self.described / f"launch-{outcome.launch.index}.json").read_text(encoding="utf-8")
+                found.append(json.loads(text))
+        return found
+
+
+def bare_info(case_id: str) -> CaseInfo:
+    """Return what is known of a case that no launch described."""
+    return CaseInfo(family=case_id.split(".", 1)[0], work=Work(), version=1)
 
 
 def bench_run(
@@ -252,15 +295,3 @@ def _known(launch: Launch, infos: Mapping[str, CaseInfo]) -> Launch:
 def _with_plans(infos: Mapping[str, CaseInfo], outcomes: Sequence[LaunchOutcome]) -> dict[str, CaseInfo]:
     plans = {case_id: plan for outcome in reversed(outcomes) for case_id, plan in outcome.plans.items()}
     return {case_id: replace(info, plan=plans.get(case_id, info.plan)) for case_id, info in infos.items()}
-
-
-def _infos_place(folder: Path, index: int) -> Path:
-    return folder / f"cases-{index}.json"
-
-
-def _read_infos(folder: Path, index: int) -> dict[str, CaseInfo]:
-    try:
-        document = json.loads(_infos_place(folder, index).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return {case_id: decode(CaseInfo, value) for case_id, value in document.items()}

@@ -125,7 +125,7 @@ def laid_out_base(working: Path, revision: str) -> Iterator[Ground]:
     commit = repository.commit_id(revision)
     if commit is None:
         raise ConfigurationError(
-            f"--against {revision!r} names no commit here",
+            f"{revision!r} names no commit here: there is nothing to compare with",
             hint="fetch it (actions/checkout with fetch-depth: 0), or correct the name",
         )
     with laid_out_commit(repository, commit) as tree:

@@ -39,7 +39,7 @@ def stored_verdict(place: Path, head: Run, selection: Selection, policy: Policy)
         for case in report.cases
         if case.verdict in (CaseVerdict.REGRESSED, CaseVerdict.SUSPECTED) and case.change is not None
     ]
-    told = f": {', '.join(slower)}; slower than it was, whatever this change does" if slower else ""
+    told = f": {', '.join(slower)}" if slower else ""
     return Caveat(
         code=STORED_BASELINE,
         message=f"this machine against its stored baseline {found.path.name}: {report.verdict}{told}",

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfgate.core.paired import (
+    detectable_shift,
     launches_a_side,
     noise_bound,
     paired_comparison,
@@ -125,3 +126,17 @@ def test_refuse_too_few__names_how_many_it_takes() -> None:
 @pytest.mark.parametrize(("family", "launches"), [(0, 12), (1, 12), (2, 12), (6, 14), (20, 16), (100, 18)])
 def test_launches_a_side__grow_with_the_cases(family: int, launches: int) -> None:
     assert launches_a_side(family, 0.01) == launches
+
+
+@pytest.mark.parametrize(("pairs", "family", "spread"), [(12, 1, 8e-4), (14, 6, 1e-3), (16, 20, 1.5e-3)])
+def test_detectable_shift__is_found_in_19_of_20_checks(pairs: int, family: int, spread: float) -> None:
+    level, random = 0.01 / family, np.random.default_rng(1)
+    noise = random.normal(0, spread * np.sqrt(2), (2000, pairs))
+    shift = float(np.median([detectable_shift(one, 0.003, level) for one in noise]))
+    found = float(np.mean(paired_comparison(noise + shift, 0.003).p_slower <= level))
+    assert 0.95 <= found <= 0.99
+
+
+def test_detectable_shift__of_too_few_pairs_is_infinite() -> None:
+    assert detectable_shift(np.zeros(6), 0.003, 0.01) == np.inf
+    assert detectable_shift(np.zeros(1), 0.003, 0.5) == np.inf
