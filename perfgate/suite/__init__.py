@@ -10,6 +10,7 @@ from perfgate.core.gpu import Gpu
 from perfgate.errors import ConfigurationError
 from perfgate.suite.access import access_cases, gather_cases
 from perfgate.suite.attention_decode import attention_decode_cases
+from perfgate.suite.attention_prefill import attention_prefill_cases
 from perfgate.suite.bandwidth import bandwidth_cases, sweep_cases
 from perfgate.suite.elementwise import elementwise_cases
 from perfgate.suite.gemm import gemm_cases
@@ -48,6 +49,7 @@ _FULL_ONLY: tuple[_Family, ...] = (
     reduction_cases,
     normalization_cases,
     attention_decode_cases,
+    attention_prefill_cases,
 )
 
 

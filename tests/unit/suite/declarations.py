@@ -11,7 +11,7 @@ _KERNEL = re.compile(
     r'extern "C" __global__ void(?: [A-Z]+)?(?P<bounds> __launch_bounds__\([^)]*\))?\s+(?P<name>\w+)\((?P<args>[^)]*)\)'
 )
 # Sources that check outputs: they are never timed, and no part of what a case's version freezes.
-CHECKING = frozenset({"verify.cu", "product_verify.cu", "operator_verify.cu"})
+CHECKING = frozenset({"verify.cu", "product_verify.cu", "operator_verify.cu", "attention_verify.cu"})
 _NUMPY_NAMES = {"u32": "uint32", "u64": "uint64", "float": "float32", "double": "float64"}
 
 

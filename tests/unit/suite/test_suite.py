@@ -40,6 +40,7 @@ FULL_ONLY = (
     *(f"operator.{one}[bytes=4GiB]" for one in ("gelu", "add", "sum")),
     *(f"operator.{one}[rows=65536,columns={columns}]" for one in ("softmax", "layernorm") for columns in (8192, 8191)),
     "operator.attention_decode[batch=8,heads=32,kv_heads=8,context=16384]",
+    *(f"operator.attention_prefill[heads=16,n=8192,causal={causal}]" for causal in (0, 1)),
 )
 # Between two GPUs, with one visible.
 ABSENT_ALONE = (*(f"bandwidth.peer_{one}" for one in ("read", "write", "both")), "latency.peer")
