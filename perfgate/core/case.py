@@ -127,6 +127,7 @@ class Case:
         predicted_s: rough time of one execution on the GPU at hand, None if unknown.
         margin: relative change that counts as slower, where the case has one of its own; a policy's goes first.
         program: for ``Timing.PROGRAM``; such a case is not prepared.
+        library: the vendor's library that it calls in place of a kernel, e.g. ``"cuBLASLt"``; absent where that is.
     """
 
     id: str
@@ -140,6 +141,7 @@ class Case:
     predicted_s: float | None = None
     margin: float | None = None
     program: Program | None = None
+    library: str | None = None
 
     def __post_init__(self) -> None:
         if not CASE_ID.fullmatch(self.id):

@@ -27,7 +27,7 @@ _ENVIRONMENT = (
     ("variables", "variables-changed", "the environment's CUDA variables", MAINTAINER),
 )
 # These act through the machine code alone.
-_TOOLCHAIN = ("cuda_toolkit_version", "compiler")
+_TOOLCHAIN = ("cuda_toolkit_version", "compiler", "cublas_version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,7 @@ class Environment:
     cuda_driver_version: str | None = None
     cuda_toolkit_version: str | None = None
     compiler: str | None = None
+    cublas_version: str | None = None
     pycuda_version: str | None = None
     python_version: str | None = None
     os: str | None = None

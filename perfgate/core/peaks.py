@@ -23,6 +23,7 @@ _MUFU_PER_CLOCK_PER_SM = 16
 
 # Exponentials are bounded by the multi-function units, which a roof in FLOP/s does not draw.
 EXPONENTIAL_PIPE = "exponential"
+_LEGACY = "-legacy"
 
 DTYPE_BITS = {"fp64": 64, "fp32": 32, "tf32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "fp4": 4}
 
@@ -165,8 +166,18 @@ def pipe_unit(pipe: str) -> str:
     return "OP" if pipe.startswith("int") or pipe == EXPONENTIAL_PIPE else "FLOP"
 
 
+def legacy_pipe(pipe: str) -> str:
+    """Return the name of a pipe's slower way in, e.g. mma.sync where tensor cores are fast by another instruction."""
+    return f"{pipe}{_LEGACY}"
+
+
+def is_legacy_pipe(pipe: str | None) -> bool:
+    """Tell whether a case took a pipe's slower way in: what it reaches is no roof."""
+    return pipe is not None and pipe.endswith(_LEGACY)
+
+
 def pipe_text(pipe: str) -> str:
     """Render a pipe as people write it: ``"BF16 tensor"``, ``"FP32"``, ``"FP16 tensor acc16"``."""
     dtype, _, rest = pipe.partition("-")
-    words = {"": "", "tensor": " tensor", "tensor-acc16": " tensor acc16"}
+    words = {"": "", "tensor": " tensor", "tensor-acc16": " tensor acc16", "tensor-legacy": " tensor by mma.sync"}
     return dtype.upper() + words.get(rest, f" {rest}")

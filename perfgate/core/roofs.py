@@ -19,6 +19,7 @@ from perfgate.core.peaks import (
     datasheet_bandwidth_bytes_per_s,
     datasheet_peak_per_s,
     exponentials_per_s,
+    is_legacy_pipe,
     known_pipes,
     pipe_text,
     pipe_unit,
@@ -212,7 +213,7 @@ def measured_roofs(run: Run, table: GpuTable) -> Roofs:
     dram = next(roof for roof in memory if roof.key == MemoryLevel.DRAM)
     pipes = dict.fromkeys([roof.key for roof in paper.compute])
     used = (info.work.pipe for info in run.cases.values() if info.work.pipe)
-    pipes |= dict.fromkeys(pipe for pipe in used if pipe != EXPONENTIAL_PIPE)
+    pipes |= dict.fromkeys(pipe for pipe in used if pipe != EXPONENTIAL_PIPE and not is_legacy_pipe(pipe))
     compute = []
     for pipe in pipes:
         roof = paper.compute_roof(pipe) or Roof(key=pipe, label=pipe_text(pipe), unit=pipe_unit(pipe))

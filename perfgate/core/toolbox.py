@@ -121,6 +121,24 @@ class Toolbox(Protocol):
         """
         ...
 
+    def library_products(
+        self, dtype: str, shape: tuple[int, int, int], operands: Sequence[tuple[Buffer, Buffer, Buffer]]
+    ) -> tuple[Callable[[], None], ...]:
+        """Return callables that enqueue C = A B^T by the vendor's library on the toolbox's stream, one a buffer set.
+
+        A is m x k, B n x k, C m x n, row-major; C is of the type that products of ``dtype`` have in
+        ``suite.product``. What the library chooses is chosen now.
+
+        Args:
+            dtype: type of A and B, e.g. ``"bf16"``.
+            shape: m, n, k.
+            operands: A, B and C of each buffer set.
+
+        Raises:
+            DeviceError: the library is not installed or has no such product.
+        """
+        ...
+
     def buffer(self, size_bytes: int) -> Buffer:
         """Return uninitialised device memory of the arena that all cases of a launch share.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from perfgate.core.case import MemoryLevel, Timing, Unit, Work
 from perfgate.core.caveat import Caveat
 from perfgate.core.gpu import Gpu
-from perfgate.core.peaks import own_bandwidth_bytes_per_s
+from perfgate.core.peaks import is_legacy_pipe, own_bandwidth_bytes_per_s
 from perfgate.core.run import CaseLaunch, Run
 from perfgate.core.summary import launch_statistics, median_or_none
 from perfgate.core.units import percent_text, rate_text
@@ -66,6 +66,8 @@ def measured(case_id: str, run: Run) -> Measured | Unusable:
         caveats.append(_lost(len(values), planned, _failures(case_id, run, found)))
     if not is_settled(found):
         caveats.append(_NOT_SETTLED)
+    if is_legacy_pipe(info.work.pipe):
+        caveats.append(_LEGACY_PIPE)
     fraction = bandwidth_fraction(info.work, info.timing, median_s, run.gpu)
     if fraction is not None and fraction > BEYOND_THEORETICAL:
         return Unusable(reason=beyond_text(info.work, median_s, fraction))
@@ -106,6 +108,12 @@ _NOT_SETTLED = Caveat(
     code="not-settled",
     message="most launches were measured before the GPU had settled",
     remedy="let it warm up longer, or find out what disturbs it",
+)
+
+_LEGACY_PIPE = Caveat(
+    code="legacy-pipe",
+    message="multiplied by mma.sync, which reaches a fraction of these tensor cores: a measure of that instruction,"
+    " not of the GPU",
 )
 
 

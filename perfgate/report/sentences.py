@@ -21,6 +21,7 @@ _FIELD_NAMES = {
     "driver_version": "driver",
     "cuda_driver_version": "CUDA driver",
     "cuda_toolkit_version": "CUDA toolkit",
+    "cublas_version": "cuBLAS",
     "pycuda_version": "PyCUDA",
     "python_version": "Python",
     "os": "operating system",

@@ -13,7 +13,10 @@ from perfgate.suite.attention_decode import attention_decode_cases
 from perfgate.suite.attention_prefill import attention_prefill_cases
 from perfgate.suite.bandwidth import bandwidth_cases, sweep_cases
 from perfgate.suite.elementwise import elementwise_cases
-from perfgate.suite.gemm import gemm_cases
+from perfgate.suite.gemm import full_gemm_cases, gemm_cases
+from perfgate.suite.gemm_fp64 import default_fp64_cases, full_fp64_cases
+from perfgate.suite.gemm_library import default_library_cases, full_library_cases
+from perfgate.suite.gemm_skinny import skinny_cases
 from perfgate.suite.latency import latency_cases
 from perfgate.suite.launch import launch_cases
 from perfgate.suite.normalization import normalization_cases
@@ -34,7 +37,10 @@ _DEFAULT: tuple[_Family, ...] = (
     l2_cases,
     transfer_cases,
     gemm_cases,
+    default_fp64_cases,
     default_tensor_cases,
+    skinny_cases,
+    default_library_cases,
     launch_cases,
 )
 _FULL_ONLY: tuple[_Family, ...] = (
@@ -42,7 +48,10 @@ _FULL_ONLY: tuple[_Family, ...] = (
     shared_cases,
     sweep_cases,
     peer_cases,
+    full_gemm_cases,
+    full_fp64_cases,
     full_tensor_cases,
+    full_library_cases,
     peak_cases,
     latency_cases,
     elementwise_cases,

@@ -14,11 +14,19 @@ from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Buffer, Toolbox, Workload
 from perfgate.suite.filling import WORD_BYTES, fill_uniform, poisoning
 from perfgate.suite.product import FP32, product_check
-from perfgate.suite.sizes import MATRIX_OVER_L2, DoesNotFitError, buffer_sets, matrix_order, predicted_fp32_s
+from perfgate.suite.sizes import (
+    MATRIX_OVER_L2,
+    DoesNotFitError,
+    buffer_sets,
+    checked_footprint,
+    checked_fp32_s,
+    matrix_order,
+    predicted_fp32_s,
+)
 
 VERSION = 1
 _SOURCE = "gemm.cu"
-_ORDERS = (4096, 2048, 1024)
+_ORDERS, _LARGE_ORDER = (4096, 2048, 1024), 8192
 # A block of gemm.cu: THREADS, and the tile TILE_M x TILE_N of C that they make.
 THREADS = 256
 TILE_ROWS, TILE_COLUMNS = 128, 256
@@ -31,6 +39,17 @@ def gemm_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
     except DoesNotFitError as error:
         return (AbsentCase(id="gemm.fp32", reason=str(error)),)
     return (gemm_fp32_case(gpu, order),)
+
+
+def full_gemm_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
+    """Return what only the full suite has of them."""
+    case = gemm_fp32_case(gpu, _LARGE_ORDER)
+    try:
+        checked_footprint(gpu, case.work.footprint_bytes)
+        checked_fp32_s(gpu, case.work.work_flop)
+    except DoesNotFitError as error:
+        return (AbsentCase(id=case.id, reason=str(error)),)
+    return (case,)
 
 
 def gemm_fp32_case(gpu: Gpu, order: int) -> Case:

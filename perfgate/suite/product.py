@@ -163,8 +163,15 @@ class ProductKernel:
     executions: Callable[[Toolbox, Format, Shape, Sequence[Operands]], tuple[Callable[[], None], ...]]
 
 
-def product_work(gpu: Gpu, form: Format, shape: Shape) -> Work:
-    """Return the work of a product: 2 m n k operations; A and B read once, C written once."""
+def product_work(gpu: Gpu, form: Format, shape: Shape, *, times_l2: int = MATRIX_OVER_L2) -> Work:
+    """Return the work of a product: 2 m n k operations; A and B read once, C written once.
+
+    Args:
+        gpu: of which the L2 says how many buffer sets it takes.
+        form: types.
+        shape: m, n, k.
+        times_l2: how many times the L2 a rotation touches; one that is bound by memory needs more.
+    """
     m, n, k = shape
     read_bytes, write_bytes = (m + n) * k * form.operand_bytes, m * n * form.result_bytes
     set_bytes = read_bytes + write_bytes
@@ -172,7 +179,7 @@ def product_work(gpu: Gpu, form: Format, shape: Shape) -> Work:
         work_flop=2 * m * n * k,
         read_bytes=read_bytes,
         write_bytes=write_bytes,
-        footprint_bytes=buffer_sets(gpu, set_bytes, MATRIX_OVER_L2, at_least=2) * set_bytes,
+        footprint_bytes=buffer_sets(gpu, set_bytes, times_l2, at_least=2) * set_bytes,
         dtype=form.name,
         pipe=form.pipe,
     )
@@ -188,12 +195,13 @@ def product_case(
     kernel: ProductKernel,
     predicted_s: float | None = None,
     unit: Unit = Unit.CYCLES,
+    times_l2: int = MATRIX_OVER_L2,
 ) -> Case:
     """Return a product by a kernel as a case, whether or not it suits the GPU.
 
     Large products are limited by power, so that time follows the power budget: they are judged in cycles.
     """
-    work = product_work(gpu, form, shape)
+    work = product_work(gpu, form, shape, times_l2=times_l2)
     return Case(
         id=identity,
         version=version,

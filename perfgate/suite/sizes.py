@@ -34,6 +34,10 @@ _MATRIX_EFFICIENCY = 0.6
 _TENSOR_FLOP_PER_CLOCK = {"8.0": 2048, "8.7": 2048, "9.0": 4096, "10.0": 2048, "10.3": 2048}
 _TENSOR_FLOP_PER_CLOCK_ELSEWHERE = 512
 _TENSOR_OVER_BF16 = {"tf32": 0.5, "fp16": 1.0, "bf16": 1.0, "fp8": 2.0, "int8": 2.0}
+# FP64 operations a clock and SM, on tensor cores where they have FP64 (8.0, 9.0, 10.0); two units an SM elsewhere.
+_FP64_FLOP_PER_CLOCK = {"7.0": 64, "8.0": 128, "9.0": 256, "10.0": 128}
+_FP64_FLOP_PER_CLOCK_ELSEWHERE = 4
+_UNKNOWN_FP64_FLOP_PER_S = 1e11
 # FP32 lanes an SM (CUDA C++ Best Practices Guide, arithmetic throughput): 64 up to 8.0, 128 since.
 _CAPABILITIES_OF_64_LANES = ("7.0", "7.2", "7.5", "8.0")
 
@@ -155,7 +159,32 @@ def checked_tensor_s(gpu: Gpu, dtype: str, work_flop: int) -> float:
         bf16 = _TENSOR_FLOP_PER_CLOCK.get(gpu.compute_capability or "", _TENSOR_FLOP_PER_CLOCK_ELSEWHERE)
         rate = _MATRIX_EFFICIENCY * bf16 * _TENSOR_OVER_BF16[dtype]
         rate_flop_per_s = rate * gpu.sm_count * gpu.sm_clock_max_hz
-    predicted_s = work_flop / rate_flop_per_s
+    return _checked_s(work_flop / rate_flop_per_s)
+
+
+def checked_fp32_s(gpu: Gpu, work_flop: int) -> float:
+    """Return the time of a matrix product on the FP32 units, on the slow side.
+
+    Raises:
+        DoesNotFitError: it is more than an execution may take.
+    """
+    return _checked_s(predicted_fp32_s(gpu, work_flop))
+
+
+def checked_fp64_s(gpu: Gpu, work_flop: int) -> float:
+    """Return the time of a matrix product in FP64, on the slow side.
+
+    Raises:
+        DoesNotFitError: it is more than an execution may take.
+    """
+    rate_flop_per_s = _UNKNOWN_FP64_FLOP_PER_S
+    if gpu.sm_count and gpu.sm_clock_max_hz:
+        rate = _FP64_FLOP_PER_CLOCK.get(gpu.compute_capability or "", _FP64_FLOP_PER_CLOCK_ELSEWHERE)
+        rate_flop_per_s = _MATRIX_EFFICIENCY * rate * gpu.sm_count * gpu.sm_clock_max_hz
+    return _checked_s(work_flop / rate_flop_per_s)
+
+
+def _checked_s(predicted_s: float) -> float:
     if predicted_s > EXECUTION_LIMIT_S:
         message = f"predicted to take {1e3 * predicted_s:.0f} ms an execution, longer than 50 ms"
         raise DoesNotFitError(message)

@@ -4,8 +4,12 @@ gemm.bf16, gemm.fp16, gemm.tf32, gemm.fp8 (e4m3) and gemm.int8, square. Accumula
 INT32); written as BF16, FP16, FP32, BF16 and INT32.
 """
 
+from dataclasses import replace
+
 from perfgate.core.case import AbsentCase, Case
 from perfgate.core.gpu import Gpu
+from perfgate.core.peaks import legacy_pipe
+from perfgate.suite.gemm_mma import is_legacy, mma_kernel
 from perfgate.suite.gemm_wgmma import wgmma_kernel
 from perfgate.suite.product import BF16, FP8, FP16, INT8, TF32, Format, ProductKernel, Shape, product_case, product_work
 from perfgate.suite.sizes import DoesNotFitError, checked_footprint, checked_tensor_s
@@ -31,6 +35,8 @@ def full_tensor_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
 def tensor_case(gpu: Gpu, form: Format, order: int) -> Case | AbsentCase:
     """Return the product of square matrices; absent where the architecture, the memory or the time forbids it."""
     identity, shape = f"gemm.{form.name}[n={order}]", (order, order, order)
+    if is_legacy(gpu):
+        form = replace(form, pipe=legacy_pipe(form.pipe))
     try:
         kernel = tensor_kernel(gpu, form, shape)
         work = product_work(gpu, form, shape)
@@ -51,5 +57,4 @@ def tensor_kernel(gpu: Gpu, form: Format, shape: Shape) -> ProductKernel:
     """
     if gpu.compute_capability == _HOPPER:
         return wgmma_kernel(form, shape)
-    message = f"no kernel for {form.name} products of {shape} on compute capability {gpu.compute_capability}"
-    raise DoesNotFitError(message)
+    return mma_kernel(gpu, form)

@@ -135,6 +135,9 @@ def _built_in_cases(device: Device, suite_name: str) -> tuple[dict[str, CaseInfo
     from perfgate.suite.sources import source_sha256, suite_sha256
 
     suite = built_in_suite(suite_name, device.gpu)
+    absent = {one.id: one.reason for one in suite.absent}
+    if device.environment.cublas_version is None:
+        absent |= {case.id: f"{case.library} is not installed here" for case in suite.cases if case.library}
     infos = {
         case.id: CaseInfo(
             family=case.family,
@@ -146,5 +149,6 @@ def _built_in_cases(device: Device, suite_name: str) -> tuple[dict[str, CaseInfo
             source_sha256=source_sha256(case),
         )
         for case in suite.cases
+        if case.id not in absent
     }
-    return infos, {one.id: one.reason for one in suite.absent}, suite_sha256(suite)
+    return infos, absent, suite_sha256(suite)

@@ -10,6 +10,7 @@ from perfgate.core.gpu import Environment, Gpu
 from perfgate.core.run import Health
 from perfgate.devices.cuda.clocks import lockable_clock_mhz, locked_clocks
 from perfgate.devices.cuda.compiler import found_compiler
+from perfgate.devices.cuda.cublas import found_cublaslt
 from perfgate.devices.cuda.driver import device_uuid, found_device
 from perfgate.devices.cuda.identity import identified_gpu, surrounding_environment
 from perfgate.devices.cuda.nvml import Nvml, opened_nvml
@@ -35,7 +36,7 @@ class CudaDevice:
         self._nvml: Nvml = opened_nvml(self._uuid)
         self._before: frozenset[int] | None = self._nvml.process_ids()
         self._gpu = identified_gpu(index, self._nvml)
-        self._environment = surrounding_environment(self._nvml, _compiler_name())
+        self._environment = surrounding_environment(self._nvml, _compiler_name(), _cublas_version())
 
     @property
     def address(self) -> str:
@@ -110,3 +111,8 @@ def _compiler_name() -> str | None:
         return found_compiler().name
     except DeviceError:
         return None
+
+
+def _cublas_version() -> str | None:
+    library = found_cublaslt()
+    return None if library is None else library.version

@@ -83,7 +83,7 @@ def identified_gpu(index: int, nvml: Nvml) -> Gpu:
     )
 
 
-def surrounding_environment(nvml: Nvml, compiler: str | None) -> Environment:
+def surrounding_environment(nvml: Nvml, compiler: str | None, cublas_version: str | None) -> Environment:
     """Read what surrounds the GPU. Neither host name nor paths nor user are read."""
     module = driver()
     number = module.get_driver_version()
@@ -92,6 +92,7 @@ def surrounding_environment(nvml: Nvml, compiler: str | None) -> Environment:
         cuda_driver_version=f"{number // 1000}.{number % 1000 // 10}",
         cuda_toolkit_version=".".join(str(part) for part in module.get_version()[:2]),
         compiler=compiler,
+        cublas_version=cublas_version,
         pycuda_version=_pycuda_version(),
         python_version=platform.python_version(),
         os=f"{platform.system()} {platform.machine()}",

@@ -199,8 +199,9 @@ class CudaSession:
             _empty_caches()
 
     def _note_code(self, case: Case) -> None:
-        # The first source is the one that is timed; what fills and checks its buffers does not count.
-        code = self._toolbox.code_sha256(case.sources[0]) if case.sources else ()
+        # A library, or else the first source, is what is timed; what fills and checks its buffers does not count.
+        timed = case.library or next(iter(case.sources), None)
+        code = self._toolbox.code_sha256(timed) if timed else ()
         self._code[case.id] = hashlib.sha256("".join(code).encode()).hexdigest() if code else None
 
     def _refuse_constant_data(self, case: Case, sets: int) -> None:

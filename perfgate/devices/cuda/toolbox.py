@@ -1,5 +1,6 @@
 """The Toolbox of core.toolbox on CUDA: kernels, buffers and a stream for a case that is prepared."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Buffer
 from perfgate.devices.cuda.compiler import CodeCache
+from perfgate.devices.cuda.cublas import NAME, WORKSPACE_BYTES, required_cublaslt
 from perfgate.devices.cuda.driver import driver
 from perfgate.devices.cuda.memory import Arena, ArenaBuffer
 from perfgate.devices.cuda.peer import Peer
@@ -89,7 +91,7 @@ class CudaToolbox:
         return self._stream
 
     def code_sha256(self, source: str) -> tuple[str, ...]:
-        """Hashes of the cubins of a source that were asked for since the last ``begin``, in order."""
+        """Hashes of the cubins of a source, or of a library's version, asked for since the last ``begin``, in order."""
         return tuple(code for asked, code in self._code if asked == source)
 
     def begin(self) -> None:
@@ -138,6 +140,15 @@ class CudaToolbox:
         except drv.Error as error:
             raise DeviceError(f'{source}: no function {function!r} (is it extern "C"?)') from error
         return CudaKernel(loaded, f"{source}:{function}", self._stream)
+
+    def library_products(
+        self, dtype: str, shape: tuple[int, int, int], operands: Sequence[tuple[Buffer, Buffer, Buffer]]
+    ) -> tuple[Callable[[], None], ...]:
+        """See core.toolbox.Toolbox.library_products."""
+        library = required_cublaslt()
+        self._code.append((NAME, hashlib.sha256(library.version.encode()).hexdigest()))
+        workspace = self.buffer(WORKSPACE_BYTES)
+        return tuple(library.product(dtype, shape, one, workspace, self.stream) for one in operands)
 
     def buffer(self, size_bytes: int) -> ArenaBuffer:
         """See core.toolbox.Toolbox.buffer."""

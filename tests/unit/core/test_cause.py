@@ -43,6 +43,15 @@ def test_case_causes__other_machine_code_of_the_same_source_names_the_toolchain(
     assert bare.message == "same source, other machine code"
 
 
+def test_case_causes__a_librarys_version_is_its_machine_code() -> None:
+    one, two = (replace(ENVIRONMENT, cublas_version=version) for version in ("13.1.0", "13.2.0"))
+    upgraded = replace(SEEN, environment=relevant_differences(one, two))
+    (cause,) = case_causes(replace(upgraded, code=True))
+    assert cause.code == "code-changed"
+    assert cause.message == "same source, other machine code (cublas 13.1.0 to 13.2.0)"
+    assert codes(upgraded) == ["hardware-finding"]
+
+
 def test_case_causes__another_toolkit_with_the_same_machine_code_explains_nothing() -> None:
     assert codes(replace(SEEN, environment=changed(compiler="nvcc 13.1"))) == ["hardware-finding"]
     assert codes(replace(SEEN, code=None, environment=changed(compiler="nvcc 13.1"))) == ["toolkit-changed"]

@@ -1,6 +1,7 @@
 """Roofs of a run and the place of a case under them."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from perfgate.core.case import MemoryLevel, Timing, Work
 from perfgate.core.gpu import Gpu
 from perfgate.core.gpu_table import gpu_sheet
+from perfgate.core.peaks import legacy_pipe
 from perfgate.core.policy import Policy
 from perfgate.core.report import Bound, CaseResult, Report
 from perfgate.core.roofline import attainable_per_s, positioned, roofline_position
@@ -163,6 +165,15 @@ def test_measured_roofs__of_an_integer_pipe_count_operations() -> None:
     roofs = measured_roofs(h200_run({"gemm.int8": (igemm, 1e-4)}), TABLE)
     assert roofs.compute_roof("int8-x").unit == "OP"
     assert roofs.compute_roof("int8-tensor").unit == "OP"
+
+
+def test_measured_roofs__the_slower_way_to_tensor_cores_forms_none() -> None:
+    slower = replace(BGEMM, pipe=legacy_pipe("bf16-tensor"))
+    roofs = measured_roofs(h200_run({"gemm.bf16[n=4096]": (slower, 2 * 4096**3 / 400e12)}), TABLE)
+    assert roofs.compute_roof("bf16-tensor").measured_per_s is None
+    assert roofs.compute_roof(slower.pipe) is None
+    position = roofline_position(slower, 2 * 4096**3 / 400e12, roofs)
+    assert (position.bound, position.rate_flop_per_s) == (None, pytest.approx(400e12))
 
 
 def test_measured_roofs__a_case_that_names_a_pipe_without_flop_is_no_compute_roof() -> None:

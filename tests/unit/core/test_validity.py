@@ -7,6 +7,7 @@ import pytest
 
 from perfgate.core.case import MemoryLevel, Timing, Unit, Work
 from perfgate.core.gpu import Gpu
+from perfgate.core.peaks import legacy_pipe
 from perfgate.core.run import Block, CaseLaunch, Launch, Run
 from perfgate.core.validity import Measured, Unusable, bandwidth_fraction, measured
 from tests.factories import H200, make_case_info, make_case_launch, make_run
@@ -97,6 +98,12 @@ def test_measured__says_when_most_launches_had_not_settled() -> None:
     loose = replace(make_case_launch(2e-3), settled=False)
     assert usable(with_case(run, 0, loose)).caveats == ()
     assert usable(with_case(with_case(run, 0, loose), 1, loose)).caveats[0].code == "not-settled"
+
+
+def test_measured__says_when_tensor_cores_were_reached_by_the_slower_way() -> None:
+    run = make_run({COPY: [2e-3] * 3})
+    slower = replace(run.cases[COPY], work=replace(run.cases[COPY].work, pipe=legacy_pipe("bf16-tensor")))
+    assert [one.code for one in usable(replace(run, cases={COPY: slower})).caveats] == ["legacy-pipe"]
 
 
 @pytest.mark.parametrize(

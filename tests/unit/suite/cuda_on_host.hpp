@@ -30,6 +30,10 @@ struct alignas(16) float4 {
     float x, y, z, w;
 };
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+struct alignas(16) double2 {
+    double x, y;
+};
+inline double2 make_double2(double x, double y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 inline uint3 threadIdx, blockIdx, blockDim, gridDim;
@@ -123,15 +127,35 @@ inline void launch(uint3 grid, uint3 block, bool from_the_last, std::function<vo
 
 inline void __syncthreads() { host::wait(host::block_barrier, blockDim.x); }
 
-template <typename Value>
-Value __shfl_xor_sync(unsigned, Value value, int distance) {
+// What `read` makes of the values that the 32 lanes of the warp give, once all have.
+template <typename Value, typename Read>
+auto exchanged(const Value& value, Read read) {
     static Value values[1024];
-    const unsigned self = threadIdx.x;
+    const unsigned self = threadIdx.x, first = self / 32 * 32;
     values[self] = value;
     host::wait(host::warp_barriers[self / 32], 32);
-    const Value other = values[self ^ distance];
+    const auto found = read(values + first, self - first);
     host::wait(host::warp_barriers[self / 32], 32);
-    return other;
+    return found;
+}
+
+template <typename Value>
+Value __shfl_xor_sync(unsigned, Value value, int distance) {
+    return exchanged(value, [=](const Value* lanes, unsigned self) { return lanes[self ^ distance]; });
+}
+
+template <typename Value>
+Value __shfl_sync(unsigned, Value value, int lane) {
+    return exchanged(value, [=](const Value* lanes, unsigned) { return lanes[lane]; });
+}
+
+// Shared memory begins where the kernel's first address is taken.
+inline const char* shared_begin;
+inline size_t __cvta_generic_to_shared(const void* pointer) {
+    if (shared_begin == nullptr) {
+        shared_begin = static_cast<const char*>(pointer) - (1 << 24);
+    }
+    return static_cast<const char*>(pointer) - shared_begin;
 }
 
 template <typename Value>

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,7 @@ class FakeToolbox:
     emulate: bool = True
     stream: int = 0
     binds: list[Bind] = field(default_factory=list)
+    products: list[Bind] = field(default_factory=list)
     copies: list[tuple[int, int]] = field(default_factory=list)
     locked: list[np.ndarray] = field(default_factory=list)
     executed: list[str] = field(default_factory=list)
@@ -105,6 +107,25 @@ class FakeToolbox:
         assert values.nbytes <= buffer.size_bytes
         if self.emulate:
             buffer.view(np.uint8)[: values.nbytes] = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+    def library_products(
+        self, dtype: str, shape: tuple[int, int, int], operands: Sequence[tuple[FakeBuffer, FakeBuffer, FakeBuffer]]
+    ) -> tuple[Callable[[], None], ...]:
+        operand, result = _LIBRARY_TYPES[dtype]
+        binds = [
+            Bind(
+                source="",
+                function="library_product",
+                defines={"OPERAND": operand, "RESULT": result},
+                grid=(1, 1, 1),
+                block=(1, 1, 1),
+                args=(*buffers, *(np.uint32(size) for size in shape)),
+                shared_bytes=0,
+            )
+            for buffers in operands
+        ]
+        self.products += binds
+        return tuple(partial(self.run, bind) for bind in binds)
 
     def pinned(self, count: int, dtype: Any) -> np.ndarray:
         self.locked.append(np.full(count * np.dtype(dtype).itemsize, 0xA5, dtype=np.uint8).view(dtype))
@@ -280,6 +301,16 @@ _STORED = {
     "int8": np.int8,
     "int32": np.int32,
 }
+# Operand and result of what products of a type are.
+_LIBRARY_TYPES = {
+    "fp64": ("fp64", "fp64"),
+    "fp32": ("fp32", "fp32"),
+    "tf32": ("tf32", "fp32"),
+    "bf16": ("bf16", "bf16"),
+    "fp16": ("fp16", "fp16"),
+    "fp8": ("e4m3", "bf16"),
+    "int8": ("int8", "int32"),
+}
 # Bits that a significand has, of the types that products draw operands of.
 _SIGNIFICANDS = {"fp64": 53, "fp32": 24, "tf32": 11, "bf16": 8, "fp16": 11, "e4m3": 4}
 
@@ -362,6 +393,18 @@ def _dot_products(bind: Bind) -> None:
     pairs[:, 1] = numbers(c, str(bind.defines["RESULT"])).reshape(-1, int(n))[rows, columns]
 
 
+def _product(bind: Bind, operand: str, result: str) -> None:
+    """C = A B^T, summed up in FP64."""
+    a, b, c, m, n, k = bind.args
+    left, right = numbers(a, operand).reshape(int(m), int(k)), numbers(b, operand).reshape(int(n), int(k))
+    stored = patterns(left @ right.T, result)
+    c.view(stored.dtype).reshape(int(m), int(n))[:] = stored
+
+
+def _library_product(bind: Bind) -> None:
+    _product(bind, str(bind.defines["OPERAND"]), str(bind.defines["RESULT"]))
+
+
 def _gemm_fp32(bind: Bind) -> None:
     a, b, c, m, n, k = bind.args
     left, right = a.view(np.float32).reshape(int(m), int(k)), b.view(np.float32).reshape(int(n), int(k))
@@ -388,6 +431,9 @@ KERNELS: dict[str, Callable[[Bind], None]] = {
     "multiply_transposed": _multiply_transposed,
     "dot_products": _dot_products,
     "gemm_fp32": _gemm_fp32,
+    "gemm_fp64": lambda bind: _product(bind, "fp64", "fp64"),
+    "gemm_skinny_bf16": lambda bind: _product(bind, "bf16", "bf16"),
+    "library_product": _library_product,
     "launch_empty": lambda bind: None,
     "fill_uniform_fp64": lambda bind: _fill_float(bind, 53, lambda values: values),
     "fill_uniform_fp16": lambda bind: _fill_float(bind, 11, lambda values: values.astype(np.float16)),

@@ -33,6 +33,10 @@ _PTX = {
     r'asm volatile\("movmatrix': "found = host::transposed_8x8(pair);",
 }
 _INCLUDE = re.compile(r'^#include "(.*)"$', re.MULTILINE)
+_DYNAMIC_SHARED = re.compile(r"extern __shared__ (\w+ \w+)\[\];")
+_DYNAMIC_WORDS = 2**14
+# Headers of instructions that the host lacks, and what stands for them.
+_ON_HOST = {"mma.cuh": Path(__file__).parent / "mma_on_host.hpp"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +72,7 @@ class HostKernel:
         args: Sequence[Any],
         shared_bytes: int = 0,
     ) -> Callable[[], None]:
-        assert shared_bytes == 0
+        assert shared_bytes <= 16 * _DYNAMIC_WORDS
         assert block[1:] == (1, 1)
         self.toolbox.bound.append((self.function, tuple(args)))
         parameters = signatures(self.source)[self.function].parameters
@@ -116,16 +120,15 @@ class HostToolbox:
 @functools.cache
 def _library(source: str, options: tuple[str, ...]) -> ctypes.CDLL:
     assert COMPILER is not None
-    kernels = resource_folder("kernels")
-    text = _on_host(kernels / source)
+    text = _on_host(resource_folder("kernels") / source)
+    text = _DYNAMIC_SHARED.sub(rf"alignas(128) static \1[{_DYNAMIC_WORDS}];", text)
     with tempfile.TemporaryDirectory() as folder:
         program, library = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
         program.write_text(f'#include "cuda_on_host.hpp"\n{text}\n{_entries(source)}', encoding="utf-8")
         # Shared memory of an inline function would otherwise be one for all libraries, whatever its size in each.
         command = [COMPILER, "-std=c++20", "-O2", "-shared", "-fPIC", "-fno-gnu-unique", "-Wno-unknown-pragmas"]
-        includes = [f"-I{kernels}", f"-I{Path(__file__).parent}"]
         finished = subprocess.run(
-            [*command, *includes, *options, "-o", str(library), str(program)],
+            [*command, f"-I{Path(__file__).parent}", *options, "-o", str(library), str(program)],
             capture_output=True,
             text=True,
             check=False,
@@ -142,7 +145,7 @@ def _on_host(path: Path, included: set[str] | None = None) -> str:
         if found[1] in included:
             return ""
         included.add(found[1])
-        return _on_host(path.with_name(found[1]), included)
+        return _on_host(_ON_HOST.get(found[1], resource_folder("kernels") / found[1]), included)
 
     text = path.read_text(encoding="utf-8").replace("#pragma once\n", "")
     for ptx, instead in _PTX.items():

@@ -18,6 +18,7 @@ from tests.unit.suite.builders import gpus, table_gpu
 from tests.unit.suite.declarations import CHECKING, signatures
 from tests.unit.suite.fake_toolbox import FakeBuffer, FakeToolbox
 
+TYPES = ("fp32", "fp64", "tf32", "bf16", "fp16", "fp8", "int8")
 # One a line, as perfgate/suite/__init__.py lists the families.
 DEFAULT = (
     *(f"bandwidth.{one}[bytes=4GiB]" for one in ("read", "write", "copy", "triad")),
@@ -25,7 +26,10 @@ DEFAULT = (
     "bandwidth.l2_read[bytes=16MiB]",
     *(f"bandwidth.{one}[bytes=64MiB]" for one in ("h2d", "d2h")),
     "gemm.fp32[n=4096]",
+    "gemm.fp64[n=4096]",
     *(f"gemm.{one}[n=4096]" for one in ("bf16", "fp8")),
+    "gemm.bf16[m=16,n=8192,k=8192]",
+    "gemm.cublas_bf16[n=4096]",
     *(f"launch.{one}" for one in ("gap", "graph_node", "graph", "submit", "roundtrip", "event_floor")),
 )
 FULL_ONLY = (
@@ -34,8 +38,12 @@ FULL_ONLY = (
     *(f"bandwidth.strided[bytes=4GiB,stride={stride}]" for stride in (2, 4, 8, 16)),
     "bandwidth.shared[bytes=32KiB]",
     "bandwidth.sweep[chunk=1GiB]",
+    *(f"gemm.{one}[n=8192]" for one in ("fp32", "fp64")),
     *(f"gemm.{one}[n=4096]" for one in ("fp16", "tf32", "int8")),
     *(f"gemm.{one}[n=8192]" for one in ("bf16", "fp16", "tf32", "fp8", "int8")),
+    *(f"gemm.cublas_{one}[n=4096]" for one in TYPES if one != "bf16"),
+    *(f"gemm.cublas_{one}[n=8192]" for one in TYPES),
+    "gemm.cublas_bf16[m=16,n=8192,k=8192]",
     *(one.id for one in (*peak_cases(H200), *latency_cases(H200)) if isinstance(one, Case)),
     *(f"operator.{one}[bytes=4GiB]" for one in ("gelu", "add", "sum")),
     *(f"operator.{one}[rows=65536,columns={columns}]" for one in ("softmax", "layernorm") for columns in (8192, 8191)),
@@ -47,7 +55,7 @@ ABSENT_ALONE = (*(f"bandwidth.peer_{one}" for one in ("read", "write", "both")),
 # What needs no knowledge of the GPU.
 ANYWHERE = tuple(one for one in DEFAULT if one.startswith(("launch.", "bandwidth.h2d", "bandwidth.d2h")))
 # What needs to know the architecture.
-TENSOR = ("gemm.bf16", "gemm.fp8")
+TENSOR = ("gemm.bf16", "gemm.fp8", "gemm.bf16", "gemm.cublas_bf16")
 # How often executions have to go through the L2 before they find anything there again; other cases say why not.
 TIMES_L2 = {"bandwidth": 16, "gemm": 3}
 
@@ -100,7 +108,7 @@ def test_built_in_suite__gives_reasons_where_nothing_is_known() -> None:
     suite = built_in_suite("default", Gpu(name="?"))
     assert [case.id for case in suite.cases] == list(ANYWHERE)
     absent = {one.id.split("[")[0]: one.reason for one in suite.absent}
-    assert list(absent) == [one.split("[")[0] for one in DEFAULT if one not in ANYWHERE]
+    assert list(absent) == list(dict.fromkeys(one.split("[")[0] for one in DEFAULT if one not in ANYWHERE))
     assert all("does not tell" in reason for name, reason in absent.items() if name not in TENSOR)
 
 

@@ -33,7 +33,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Cud
         monkeypatch.setattr(device_module, "device_uuid", lambda index: uuid)
         monkeypatch.setattr(device_module, "opened_nvml", lambda uuid: Nvml(uuid, FakeNvml({UUID: readings})))
         monkeypatch.setattr(device_module, "identified_gpu", lambda index, nvml: H200)
-        monkeypatch.setattr(device_module, "surrounding_environment", lambda nvml, compiler: Environment())
+        monkeypatch.setattr(device_module, "surrounding_environment", lambda nvml, compiler, cublas: Environment())
         monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
         return CudaDevice("1")
 

@@ -184,12 +184,13 @@ def test_surrounding_environment__is_read(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(identity, "driver", fake_driver)
     for name in identity.RECORDED_VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    found = surrounding_environment(Nvml(UUID, FakeNvml({UUID: H200_READINGS})), "nvcc 13.0.88")
+    found = surrounding_environment(Nvml(UUID, FakeNvml({UUID: H200_READINGS})), "nvcc 13.0.88", "13.1.0")
     assert (found.driver_version, found.cuda_driver_version, found.cuda_toolkit_version) == (
         "580.159.04",
         "13.0",
         "13.0",
     )
+    assert found.cublas_version == "13.1.0"
     assert (found.compiler, found.nvml_tier, found.vbios_version) == ("nvcc 13.0.88", 1, "96.00.CF.00.01")
     assert (found.visible_gpus, found.variables) == (2, None)
 
@@ -201,7 +202,7 @@ def test_surrounding_environment__names_neither_host_nor_user_nor_paths(monkeypa
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", "/home/alice/mps")
     monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
     monkeypatch.setenv("CUDA_MODULE_LOADING", "x" * 500)
-    found = surrounding_environment(Nvml(UUID, None), None)
+    found = surrounding_environment(Nvml(UUID, None), None, None)
     assert found.variables is not None
     assert "CUDA_MPS_PIPE_DIRECTORY=set" in found.variables
     assert "CUDA_LAUNCH_BLOCKING=1" in found.variables

@@ -1,7 +1,9 @@
 """A launch on a driver in virtual time: opened, measured by the loop, closed on every way out."""
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +15,7 @@ from perfgate.core.case import Case, Suite, Timing, Work
 from perfgate.core.device import LaunchSession
 from perfgate.core.toolbox import Toolbox, Verification, Workload
 from perfgate.devices.cuda import memory, session, timing, toolbox
+from perfgate.devices.cuda.cublas import WORKSPACE_BYTES
 from perfgate.devices.cuda.nvml import Nvml
 from perfgate.devices.cuda.session import CudaSession, architecture, opened_session, rotation
 from perfgate.errors import ConfigurationError, DeviceError, DeviceMemoryError, WrongOutputError
@@ -231,6 +234,27 @@ def test_code_sha256__is_of_the_timed_source_alone(bench: Bench) -> None:
                 pass
         assert found.code_sha256(COPY) == found.code_sha256("bandwidth.helped")
         assert found.code_sha256("bandwidth.sourceless") is None
+
+
+def test_code_sha256__of_a_library_is_of_its_version(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Library:
+        version = "13.1.0"
+
+        def product(self, dtype: str, shape: Any, operands: Any, workspace: Any, stream: int) -> Callable[[], None]:
+            assert (dtype, shape, stream) == ("bf16", (1, 2, 3), bench.cuda.streams[0].handle)
+            assert workspace.size_bytes == WORKSPACE_BYTES
+            return lambda: None
+
+    def prepare(box: Toolbox) -> Workload:
+        inner = copy_case().prepare(box)
+        return replace(inner, executions=box.library_products("bf16", (1, 2, 3), [(None, None, None)] * 2))
+
+    monkeypatch.setattr(toolbox, "required_cublaslt", Library)
+    twin = copy_case(id="gemm.twin", prepare=prepare, library="cuBLASLt", sources=("data.cu",))
+    with bench.opened(twin) as found, found.open_case("gemm.twin"):
+        pass
+    version = hashlib.sha256(b"13.1.0").hexdigest()
+    assert found.code_sha256("gemm.twin") == hashlib.sha256(version.encode()).hexdigest()
 
 
 @pytest.mark.parametrize(
