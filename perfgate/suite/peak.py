@@ -191,4 +191,4 @@ def peak_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
         reason = "the GPU does not tell how many SMs it has"
         names = (*(one.name for one in chains), "tensor_bf16")
         return tuple(AbsentCase(id=f"peak.{name}", reason=reason) for name in names)
-    return (*(one.case(gpu.sm_count) for one in chains), tensor_peak_case(gpu.compute_capability, gpu.sm_count))
+    return (*(one.case(gpu.sm_count) for one in chains), tensor_peak_case(gpu, gpu.sm_count))

@@ -9,13 +9,17 @@ from functools import partial
 import numpy as np
 
 from perfgate.core.case import AbsentCase, Case, Unit, Work
+from perfgate.core.gpu import Gpu
+from perfgate.core.peaks import legacy_pipe
 from perfgate.core.toolbox import Toolbox, Verification, Workload
 from perfgate.suite.filling import poisoning
+from perfgate.suite.gemm_mma import is_legacy
 from perfgate.suite.tally import exact_verification
 
 VERSION = 1
 SOURCE = "peak.cu"
 _ID = "peak.tensor_bf16"
+_PIPE = "bf16-tensor"
 _SEED = 0x5EED
 _DEPTH, _SLICES = 16, 4
 # Whole numbers that BF16 holds, and those of the slice that is left: so small that their sum over all rounds is exact.
@@ -75,8 +79,9 @@ _MMA = _Issue(
 )
 
 
-def tensor_peak_case(capability: str | None, sm_count: int) -> Case | AbsentCase:
-    """Return the case; absent where tensor cores take no BF16."""
+def tensor_peak_case(gpu: Gpu, sm_count: int) -> Case | AbsentCase:
+    """Return the case; absent where tensor cores take no BF16, and no roof where mma.sync is their slower way in."""
+    capability = gpu.compute_capability
     if capability is None or capability.startswith(_WITHOUT_BF16):
         return AbsentCase(id=_ID, reason="BF16 on tensor cores needs compute capability 8.0")
     issue = _WGMMA if capability == "9.0" else _MMA
@@ -87,7 +92,7 @@ def tensor_peak_case(capability: str | None, sm_count: int) -> Case | AbsentCase
             work_flop=sm_count * issue.block_flop,
             footprint_bytes=sm_count * issue.groups * issue.rows * issue.columns * 4,
             dtype="bf16",
-            pipe="bf16-tensor",
+            pipe=legacy_pipe(_PIPE) if is_legacy(gpu) else _PIPE,
         ),
         prepare=partial(_prepared, issue, sm_count),
         sources=(SOURCE,),

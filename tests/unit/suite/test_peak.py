@@ -151,6 +151,14 @@ def test_peaks__are_judged_in_cycles() -> None:
 
 
 @pytest.mark.parametrize(
+    ("capability", "pipe"),
+    [("8.0", "bf16-tensor"), ("9.0", "bf16-tensor"), ("10.0", "bf16-tensor-legacy"), ("12.0", "bf16-tensor")],
+)
+def test_tensor_peak__is_no_roof_where_mma_sync_is_the_slower_way(capability: str, pipe: str) -> None:
+    assert case_named(replace(FEW, compute_capability=capability), "tensor_bf16").work.pipe == pipe
+
+
+@pytest.mark.parametrize(
     ("gpu", "reasons"),
     [
         (
