@@ -27,22 +27,22 @@ def stored(bind: Bind, ends: np.ndarray) -> None:
     bind.args[0].view(ends.dtype)[:] = ends.reshape(-1, CHAINS).T.ravel()
 
 
-def run_fma(bind: Bind, number: type, start: np.ndarray) -> np.ndarray:
-    """The chains in the arithmetic of the type, so that what it cannot hold shows."""
+def assert_counted(bind: Bind, number: type, start: np.ndarray) -> None:
+    """The first and the last rounds in the arithmetic of the type: each adds 1, or the type does not hold the numbers."""
     factor, usual, last = (number(one) for one in bind.args[1:4])
-    x = start.astype(number)
-    for _ in range(int(bind.args[-1])):
+    for done in (0, int(bind.args[-1]) - 1):
+        begun = (start.astype(np.float64) + done).astype(number)
+        x = begun
         for step in range(STEPS):
             x = x * factor + (last if step == STEPS - 1 else usual)
-    return x
+        assert (x.astype(np.float64) == start.astype(np.float64) + done + 1).all()
 
 
 def fma(number: type, bits: int):
     def run(bind: Bind) -> None:
         count = bind.grid[0] * THREADS * CHAINS
         some = np.concatenate([starts(count, bits)[:64], np.array([0, 2**bits - 1], dtype=np.uint32)])
-        ends = run_fma(bind, number, some)
-        assert (ends == some.astype(np.float64) + int(bind.args[-1])).all(), "the type does not hold these numbers"
+        assert_counted(bind, number, some)
         stored(bind, (starts(count, bits).astype(np.float64) + int(bind.args[-1])).astype(number))
 
     return run
@@ -53,8 +53,7 @@ def fma_pairs(bind: Bind) -> None:
     rounds = int(bind.args[-1])
     halves = [np.array([one], dtype=np.uint32).view(np.float16)[0] for one in bind.args[1:4]]
     plain = replace(bind, args=(bind.args[0], *halves, bind.args[-1]))
-    every = np.arange(1024)
-    assert (run_fma(plain, np.float16, every) == every + rounds).all(), "FP16 does not hold these numbers"
+    assert_counted(plain, np.float16, np.arange(1024))
     start = starts(count, 20)
     pairs = np.stack([start & np.uint32(1023), start >> np.uint32(10)], axis=-1) + rounds
     stored(bind, np.ascontiguousarray(pairs.astype(np.float16)).view(np.uint32).ravel())
