@@ -28,7 +28,7 @@ def stored(bind: Bind, ends: np.ndarray) -> None:
 
 
 def assert_counted(bind: Bind, number: type, start: np.ndarray) -> None:
-    """The first and the last rounds in the arithmetic of the type: each adds 1, or the type does not hold the numbers."""
+    """The first and the last round in the arithmetic of the type: each adds 1, or it does not hold the numbers."""
     factor, usual, last = (number(one) for one in bind.args[1:4])
     for done in (0, int(bind.args[-1]) - 1):
         begun = (start.astype(np.float64) + done).astype(number)
