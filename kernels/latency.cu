@@ -2,7 +2,7 @@
 //
 // Shape: steps = 32 rounds operations, one execution of a chain. FLOP: 0; bytes: 0 (nothing streams).
 // One step is one machine instruction, or what is said at its kernel; the loop's own three instructions a round of 32
-// steps issue while a step waits. The launch is in the time of an execution, so chains last at least a millisecond.
+// steps issue while a step waits. The launch is in the time of an execution, so chains last about a millisecond at least.
 // Everything is inline PTX that the compiler may neither move nor drop. Architectures: all.
 #include "ring.cuh"
 

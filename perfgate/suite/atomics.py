@@ -11,20 +11,17 @@ import numpy as np
 from perfgate.core.case import AbsentCase, Case, Work
 from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Toolbox, Verification, Workload
+from perfgate.suite.chain import NO_BITS, SOURCE, rounds
 from perfgate.suite.filling import WORD_BYTES, poisoning
 from perfgate.suite.tally import exact_verification
 
 VERSION = 1
-_SOURCE = "latency.cu"
-_STEPS_PER_ROUND = 32
 # Of latency.cu: ATOMIC_WORDS, ATOMIC_STRIDE.
 WORDS, STRIDE_BYTES = 1024, 4096
-_STEPS = 4096
+_STEPS = 8192
 # Each execution adds to a word of its own.
 _CONTENDED_WORDS, _CONTENDED_STEPS = 8, 256
 _WARP = 32
-# What the kernel's mask must be, and its compiler may not know.
-_NO_BITS = np.uint32(0)
 
 
 def atomic_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
@@ -38,15 +35,15 @@ def _alone() -> Case:
         version=VERSION,
         work=Work(footprint_bytes=WORDS * STRIDE_BYTES),
         prepare=_prepared_alone,
-        sources=(_SOURCE,),
+        sources=(SOURCE,),
         predicted_s=_STEPS * 1e-6,
     )
 
 
 def _prepared_alone(toolbox: Toolbox) -> Workload:
     words = toolbox.buffer(WORDS * STRIDE_BYTES)
-    execution = toolbox.kernel(_SOURCE, "latency_atomic_global").bind(
-        grid=(1, 1, 1), block=(WORDS, 1, 1), args=(words, np.uint32(_STEPS // _STEPS_PER_ROUND))
+    execution = toolbox.kernel(SOURCE, "latency_atomic_global").bind(
+        grid=(1, 1, 1), block=(WORDS, 1, 1), args=(words, rounds(_STEPS))
     )
     expected = added_words(_STEPS)
 
@@ -77,7 +74,7 @@ def _contended(sm_count: int | None) -> Case | AbsentCase:
         version=VERSION,
         work=Work(footprint_bytes=_CONTENDED_WORDS * STRIDE_BYTES),
         prepare=partial(_prepared_contended, sm_count),
-        sources=(_SOURCE,),
+        sources=(SOURCE,),
         # A word takes one addition a clock at most.
         predicted_s=_CONTENDED_STEPS * sm_count * _WARP * 2e-9,
     )
@@ -85,10 +82,10 @@ def _contended(sm_count: int | None) -> Case | AbsentCase:
 
 def _prepared_contended(blocks: int, toolbox: Toolbox) -> Workload:
     words = [toolbox.buffer(STRIDE_BYTES) for _ in range(_CONTENDED_WORDS)]
-    kernel = toolbox.kernel(_SOURCE, "latency_atomic_global_contended")
-    rounds = np.uint32(_CONTENDED_STEPS // _STEPS_PER_ROUND)
+    kernel = toolbox.kernel(SOURCE, "latency_atomic_global_contended")
     executions = tuple(
-        kernel.bind(grid=(blocks, 1, 1), block=(_WARP, 1, 1), args=(word, _NO_BITS, rounds)) for word in words
+        kernel.bind(grid=(blocks, 1, 1), block=(_WARP, 1, 1), args=(word, NO_BITS, rounds(_CONTENDED_STEPS)))
+        for word in words
     )
 
     def verification() -> Verification:

@@ -13,6 +13,7 @@ from perfgate.core.case import AbsentCase, Case, Unit, Work
 from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Toolbox, Verification, Workload
 from perfgate.suite.atomics import atomic_cases
+from perfgate.suite.chain import NO_BITS, SOURCE, rounds
 from perfgate.suite.filling import WORD_BYTES, poisoning
 from perfgate.suite.host_latency import host_latency_cases
 from perfgate.suite.ring import ring_node
@@ -20,14 +21,10 @@ from perfgate.suite.tally import exact_verification
 from perfgate.suite.walk import walk_cases
 
 VERSION = 1
-SOURCE = "latency.cu"
-STEPS_PER_ROUND = 32
 _RING_BITS = 8
 _BARRIER_WARPS = (1, 2, 4, 8, 16, 32)
 # Slower than any GPU's clock under load.
 _SLOWEST_CLOCK_HZ = 1e9
-# What an argument must be that the compiler may not know.
-_NO_BITS = np.uint32(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +34,7 @@ class _Chain:
     Attributes:
         name: of the case, ``latency.`` before it.
         axes: of the id, behind ``steps``.
-        steps: of an execution: a millisecond at least, so that the launch is a fifth of a percent at most.
+        steps: of an execution: about a millisecond at least, so that the launch is a fifth of a percent at most.
         cycles: of a step, roughly and on the slow side.
         expected: what the output is after so many steps.
         arguments: between the output and the rounds.
@@ -69,7 +66,7 @@ class _Chain:
         execution = toolbox.kernel(SOURCE, f"latency_{self.name}").bind(
             grid=(1, 1, 1),
             block=(self.threads, 1, 1),
-            args=(out, *self.arguments, np.uint32(self.steps // STEPS_PER_ROUND)),
+            args=(out, *self.arguments, rounds(self.steps)),
         )
 
         def verification() -> Verification:
@@ -99,10 +96,10 @@ def _barrier(warps: int) -> _Chain:
     return _Chain(
         name="barrier",
         axes=f",warps={warps}",
-        steps=2**16,
+        steps=2**17,
         cycles=40 + 4 * warps,
         threads=threads,
-        expected=lambda steps: [steps // STEPS_PER_ROUND + (thread + 33) % threads for thread in range(threads)],
+        expected=lambda steps: [int(rounds(steps)) + (thread + 33) % threads for thread in range(threads)],
     )
 
 
@@ -110,10 +107,10 @@ def _contended_shared(threads: int) -> _Chain:
     return _Chain(
         name="atomic_shared_contended",
         axes=f",threads={threads}",
-        steps=2**14,
+        steps=2**15,
         cycles=60 + 4 * threads,
         threads=threads,
-        arguments=(_NO_BITS,),
+        arguments=(NO_BITS,),
         expected=lambda steps: [threads * steps % 2**32],
     )
 
@@ -128,7 +125,7 @@ _CHAINS = (
         expected=lambda steps: [ring_node(steps % 2**_RING_BITS, _RING_BITS)],
     ),
     *(_barrier(warps) for warps in _BARRIER_WARPS),
-    _Chain(name="atomic_shared", steps=2**16, cycles=100, expected=lambda steps: [fibonacci(steps + 1, 2**32)]),
+    _Chain(name="atomic_shared", steps=2**17, cycles=100, expected=lambda steps: [fibonacci(steps + 1, 2**32)]),
     _contended_shared(32),
     _Chain(name="fence_system", steps=2**12, cycles=2000, expected=lambda steps: [steps], unit=Unit.SECONDS),
 )

@@ -1,4 +1,4 @@
-"""The order in which a chain walks through the nodes of a ring: ring.cuh in numpy-free arithmetic."""
+"""The order in which a chain walks through the nodes of a ring, as ring.cuh has it."""
 
 _FACTORS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9)
 

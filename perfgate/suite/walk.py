@@ -13,6 +13,7 @@ import numpy as np
 from perfgate.core.case import AbsentCase, Case, Unit, Work
 from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Toolbox, Verification, Workload
+from perfgate.suite.chain import SOURCE, rounds
 from perfgate.suite.filling import THREADS, covering_grid
 from perfgate.suite.peer import NO_PEER
 from perfgate.suite.ring import ring_node
@@ -20,9 +21,7 @@ from perfgate.suite.sizes import STREAM_OVER_L2, DoesNotFitError, checked_footpr
 from perfgate.suite.tally import exact_verification
 
 VERSION = 1
-_SOURCE = "latency.cu"
 _RING_SOURCE = "ring.cu"
-_STEPS_PER_ROUND = 32
 # struct Walk of latency.cu: address, steps, preloaded.
 _WALK_BYTES = 24
 # A line of any cache of the GPUs known; a node each, so that no load finds what its neighbour brought.
@@ -165,7 +164,7 @@ def _case(ring: _Ring) -> Case:
         version=VERSION,
         work=Work(footprint_bytes=ring.size_bytes if ring.peer_link is None else 0),
         prepare=partial(_prepared, ring),
-        sources=(_SOURCE, _RING_SOURCE),
+        sources=(SOURCE, _RING_SOURCE),
         unit=ring.unit,
         predicted_s=ring.steps * ring.slowest_step_s,
     )
@@ -180,10 +179,9 @@ def _prepared(ring: _Ring, toolbox: Toolbox) -> Workload:
         block=(THREADS, 1, 1),
         args=(nodes, np.uint32(ring.node_bits), np.uint32(ring.window_bits), stride),
     )()
-    rounds = np.uint32(ring.steps // _STEPS_PER_ROUND)
     preloaded = (nodes, np.uint32(ring.nodes), stride) if ring.function == "latency_l1" else ()
-    execution = toolbox.kernel(_SOURCE, ring.function).bind(
-        grid=(1, 1, 1), block=(1, 1, 1), args=(*preloaded, walk, rounds)
+    execution = toolbox.kernel(SOURCE, ring.function).bind(
+        grid=(1, 1, 1), block=(1, 1, 1), args=(*preloaded, walk, rounds(ring.steps))
     )
 
     def address(step: int) -> int:
