@@ -26,6 +26,8 @@ from perfgate.suite.product import (
     product_work,
 )
 from perfgate.suite.sizes import (
+    MATRIX_OVER_L2,
+    STREAM_OVER_L2,
     DoesNotFitError,
     checked_footprint,
     checked_fp32_s,
@@ -67,9 +69,11 @@ def library_case(gpu: Gpu, form: Format, size: int | Shape) -> Case | AbsentCase
         else ",".join(f"{axis}={one}" for axis, one in zip("mnk", size, strict=True))
     )
     identity = f"gemm.cublas_{form.name}[{axes}]"
+    # Few rows are bound by memory: as of a stream, nothing may be found in the L2.
+    times_l2 = MATRIX_OVER_L2 if isinstance(size, int) else STREAM_OVER_L2
     try:
         _check_type(gpu, form)
-        work = product_work(gpu, form, shape)
+        work = product_work(gpu, form, shape, times_l2=times_l2)
         checked_footprint(gpu, work.footprint_bytes)
         predicted_s = _checked_s(gpu, form, work.work_flop)
     except DoesNotFitError as error:
@@ -83,6 +87,7 @@ def library_case(gpu: Gpu, form: Format, size: int | Shape) -> Case | AbsentCase
         kernel=ProductKernel(source="", tile=_TILE, executions=_executions),
         predicted_s=predicted_s,
         unit=Unit.CYCLES if isinstance(size, int) else Unit.SECONDS,
+        times_l2=times_l2,
     )
     return replace(case, library=LIBRARY)
 
