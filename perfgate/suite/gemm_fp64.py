@@ -24,10 +24,8 @@ FP64 = Format(
     cuts=False,
 )
 _TENSOR_CAPABILITIES = ("8.0", "9.0", "10.0")
-# Two blocks an SM, so that one multiplies while the other waits at a barrier or stores; what FP64 units alone multiply
-# needs no more than half as many accumulators.
-_TENSOR_TILING = Tiling(tile=(128, 64), warps=(2, 2), stages=4, blocks=2)
-_TILINGS = {"8.0": replace(_TENSOR_TILING, stages=3), "9.0": _TENSOR_TILING, "10.0": _TENSOR_TILING}
+# 160 KiB of shared memory. What FP64 units alone multiply needs fewer accumulators, and a tile that fits a T4.
+_TENSOR_TILING = Tiling(tile=(128, 128), warps=(4, 2), stages=5)
 _VECTOR_TILING = Tiling(tile=(64, 64), warps=(2, 4), stages=2)
 
 
@@ -56,9 +54,15 @@ def fp64_case(gpu: Gpu, order: int) -> Case | AbsentCase:
         predicted_s = checked_fp64_s(gpu, work.work_flop)
     except DoesNotFitError as error:
         return AbsentCase(id=identity, reason=str(error))
-    kernel = multistage_kernel(_SOURCE, _TILINGS.get(gpu.compute_capability or "", _VECTOR_TILING))
+    tiling = _TENSOR_TILING if gpu.compute_capability in _TENSOR_CAPABILITIES else _VECTOR_TILING
     return product_case(
-        gpu, identity=identity, version=VERSION, form=form, shape=shape, kernel=kernel, predicted_s=predicted_s
+        gpu,
+        identity=identity,
+        version=VERSION,
+        form=form,
+        shape=shape,
+        kernel=multistage_kernel(_SOURCE, tiling),
+        predicted_s=predicted_s,
     )
 
 

@@ -17,10 +17,9 @@ _SOURCE = "gemm_skinny.cu"
 SHAPE: Shape = (16, 8192, 8192)
 # First compute capability with BF16.
 _SINCE_MAJOR = 8
-# Knobs of the kernel.
-_ROWS, _TILE_COLUMNS, _WARPS, _DEPTH, _BLOCKS = 16, 64, 8, 3, 1
-# Floats that a row of sums is padded by, against bank conflicts.
-_PADDING = 4
+# Rows of C that a block makes; knobs of the kernel; floats that a row of its sums is padded by.
+_ROWS, _TILE_COLUMNS, _WARPS, _BLOCKS = 16, 64, 16, 1
+_PADDING = 8
 
 
 def skinny_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
@@ -62,7 +61,7 @@ def _executions(
     toolbox: Toolbox, form: Format, shape: Shape, operands: Sequence[Operands]
 ) -> tuple[Callable[[], None], ...]:
     m, n, _ = shape
-    defines = {"TILE_N": _TILE_COLUMNS, "WARPS": _WARPS, "DEPTH": _DEPTH, "BLOCKS": _BLOCKS}
+    defines = {"TILE_N": _TILE_COLUMNS, "WARPS": _WARPS, "BLOCKS": _BLOCKS}
     kernel = toolbox.kernel(_SOURCE, f"gemm_skinny_{form.name}", defines=defines)
     grid = (math.ceil(n / _TILE_COLUMNS), math.ceil(m / _ROWS), 1)
     shared_bytes = 4 * _WARPS * _ROWS * (_TILE_COLUMNS + _PADDING)
