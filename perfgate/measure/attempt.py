@@ -38,8 +38,9 @@ class Limits:
     Attributes:
         stall_s: without a sign of life outside of compiling; a case's longest silent step is its
             warm-up window of 50 ms intervals, so this is ample.
-        compile_stall_s: while a case compiles (nvcc takes up to a minute for a WGMMA kernel), and before
-            the first case, while the driver wakes the GPU and own suites are imported.
+        begin_stall_s: before the first case, while the driver wakes the GPU and own suites are imported.
+        compile_stall_s: while a case compiles: nvcc takes up to a minute for a WGMMA kernel, and minutes for
+            templates of somebody's own. Only a first launch has to.
         launch_s: one attempt as a whole, signs of life or not.
         session_s: all launches of a session.
         exit_s: after the last message, for the process to end by itself.
@@ -49,7 +50,8 @@ class Limits:
     """
 
     stall_s: float = 60.0
-    compile_stall_s: float = 180.0
+    begin_stall_s: float = 180.0
+    compile_stall_s: float = 600.0
     launch_s: float = 900.0
     session_s: float = 3600.0
     exit_s: float = 15.0
@@ -177,7 +179,9 @@ class Watch:
     def _patience_s(self) -> float:
         if self._transcript.is_over:
             return self._limits.exit_s
-        if self._transcript.phase in (None, Phase.COMPILE):
+        if self._transcript.phase is None:
+            return min(self._limits.begin_stall_s, self._limits.compile_stall_s)
+        if self._transcript.phase is Phase.COMPILE:
             return self._limits.compile_stall_s
         return self._limits.stall_s
 
@@ -202,7 +206,9 @@ class Watch:
             return None
         if self._transcript.failed is not None:
             return self._transcript.failed.message
-        return f"{ending} {self._transcript.place}"
+        is_compiling = stopped is not None and self._transcript.phase is Phase.COMPILE and self._silent_s > 0
+        advice = "; compile it in a build (--build), or in fewer variants" if is_compiling else ""
+        return f"{ending} {self._transcript.place}{advice}"
 
     def _death(self, code: int | None) -> str:
         if code is None:

@@ -30,6 +30,7 @@ class Launched(Role):
         self._journal = self._exits.enter_context(open_journal(config.getoption(JOURNAL_OPTION)))
         self._journal.write(Started(pid=os.getpid()))
         self._collected: list[str] = []
+        self._broken: dict[str, str] = {}
 
     def _opened(self) -> "Bench":
         from perfgate.workflow import benching
@@ -52,6 +53,11 @@ class Launched(Role):
             key=lambda item: places[case_name(item)],
         )
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note what cannot be collected."""
+        if report.failed:
+            self._broken[report.nodeid] = _last_line(report)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Tell of a test that failed before it measured anything, was skipped, or never measured."""
         case_id = node_case_id(report.nodeid)
@@ -64,12 +70,15 @@ class Launched(Role):
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Say that all is told: what becomes of the tests is the supervisor's."""
         infos = self._bench.infos if self._bench is not None else {}
-        write_infos(Path(self._order.options[DESCRIBED]), infos, self._collected)
+        write_infos(Path(self._order.options[DESCRIBED]), infos, self._collected, self._broken)
         self._journal.write(LaunchFinished())
         session.exitstatus = pytest.ExitCode.OK
 
 
-def _last_line(report: pytest.TestReport) -> str:
+def _last_line(report: pytest.TestReport | pytest.CollectReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
-    text = str(crash.message if crash is not None else report.longrepr)
-    return text.strip().split("\n", maxsplit=1)[0] or report.outcome
+    if crash is not None:
+        return str(crash.message).strip().split("\n", maxsplit=1)[0] or report.outcome
+    # Of a file that cannot be imported pytest gives a text, which ends with the error.
+    lines = [line for line in str(report.longrepr).strip().splitlines() if line.startswith("E ")]
+    return lines[-1].removeprefix("E").strip() if lines else str(report.longrepr).strip().split("\n", maxsplit=1)[0]

@@ -57,6 +57,8 @@ class Supervising(Role):
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Measure before any test runs."""
         tests = [item for item in session.items if is_benchmark(item)]
+        if session.testsfailed and not session.config.option.continue_on_collection_errors:
+            return  # pytest itself refuses to go on
         if tests and not session.config.option.collectonly:
             try:
                 self._measure(session.config, [case_name(item) for item in tests])

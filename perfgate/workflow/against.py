@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from perfgate.core.against import judged_against
 from perfgate.core.caveat import Caveat
 from perfgate.core.device import Device
+from perfgate.core.gpu import Gpu
 from perfgate.core.judgement import is_gated
 from perfgate.core.paired import launches_a_side, refuse_too_few
 from perfgate.core.plan import CasePlan
@@ -15,9 +17,9 @@ from perfgate.core.policy import Policy
 from perfgate.core.report import Report
 from perfgate.core.run import CaseInfo, Run
 from perfgate.core.selection import is_match
-from perfgate.core.sides import FIRST_INDEX, failures, sides_of
+from perfgate.core.sides import FIRST_INDEX, Sides, failures, sides_of
 from perfgate.core.verdict import CheckVerdict
-from perfgate.errors import ConfigurationError, DeviceError, WrongOutputError
+from perfgate.errors import ConfigurationError, DeviceError, ExitCode, WrongOutputError
 from perfgate.measure.injection import parse_injection
 from perfgate.measure.supervisor import SessionInterruptedError
 from perfgate.workflow.accepting import now_utc
@@ -31,10 +33,14 @@ from perfgate.workflow.measuring import InterruptedRunError, Session, held
 from perfgate.workflow.standing_by import standing_by
 from perfgate.workflow.starting import limits
 from perfgate.workflow.stored import stored_verdict
+from perfgate.workflow.suites import LFS_HINT
 
 BASE_PILOT, HEAD_PILOT = 0, 1
 # Of a launch, where no baseline says otherwise: it is the number of pairs that decides, and what a pair costs.
 _BLOCKS = 3
+BASE_BROKEN = "base-suite-is-broken"
+# Exit codes that a suite which cannot be loaded outweighs.
+_WEAKER = (ExitCode.PASSED, ExitCode.NO_BASELINE, ExitCode.UNDECIDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +95,11 @@ class AgainstBase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Contest:
-    """Both sides, built and ready to be measured."""
+    """Both sides, built and ready to be measured.
+
+    Attributes:
+        broken: suites of the change that cannot be loaded, by the base's copy, and why.
+    """
 
     asked: AgainstBase
     ground: Ground
@@ -97,6 +107,7 @@ class _Contest:
     base: Selection
     head: Selection
     is_same_tree: bool
+    broken: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[Caveat, ...] = ()
 
     @classmethod
@@ -108,11 +119,18 @@ class _Contest:
             head = with_suites(head, policy.suites)
         build = policy.build if asked.build is None else asked.build
         ground.build(build)
+        gpu = asked.device.gpu
         suites, notices = ground.suites(head.own_suites)
+        broken = head.broken_suites(gpu)
+        if set(broken) == set(head.own_suites) and not head.suite:
+            broken = {}  # nothing is left to judge: the first is the error
+        head = replace(head, own_suites=tuple(name for name in head.own_suites if name not in broken), answers={})
         head = replace(head, settings={"blocks": _BLOCKS, **head.settings})
         base = replace(head, own_suites=suites, inject=(), side=ground.side, answers={})
+        base, unloadable = _loadable_base(base, gpu, ground)
+        suites = base.own_suites
         if asked.trusts_suites:
-            policy = with_own_margins(policy, base if suites else head, asked.device.gpu)
+            policy = with_own_margins(policy, base if suites else head, gpu)
         return cls(
             asked=asked,
             ground=ground,
@@ -120,7 +138,8 @@ class _Contest:
             base=base,
             head=head,
             is_same_tree=not build and ground.is_same_tree(),
-            notices=notices,
+            broken={str(ground.in_base(Path(name))): ground.shown(message) for name, (message, _) in broken.items()},
+            notices=(*notices, *unloadable),
         )
 
     def result(self, clock_hz: float | None) -> CheckResult:
@@ -146,7 +165,7 @@ class _Contest:
             self._measure(differing, base, head, plans)
         name = self.ground.name(is_measured=bool(differing))
         base_run, head_run = self._of_base(base.run()), head.run()
-        sides = replace(
+        sides = self._with_broken(
             sides_of(base_run, head_run),
             is_redefined=self._is_redefined,
             wrong_output=head.wrong_outputs,
@@ -155,7 +174,22 @@ class _Contest:
         report = shown(judged_against(sides, self.policy, now_utc()), sides.head)
         stored = stored_verdict(self.asked.baseline_place, head_run, self.head, self.policy)
         report = told(report, (*self.notices, *((stored,) if stored is not None else ())))
+        if self.broken and report.exit_code in _WEAKER:
+            report = replace(report, exit_code=int(ExitCode.USAGE))
         return CheckResult(report=report, run=head_run, base=base_run)
+
+    def _with_broken(self, sides: Sides, **changes: Any) -> Sides:
+        """Tell of the cases whose suite the change has broken why they were not measured: they are not missing."""
+        if self.broken:
+            origins = self.base.own_description(self.asked.device.gpu).origins
+            lost = {
+                case_id: (info, self.broken[origins[case_id]])
+                for case_id, info in sides.only_base.items()
+                if origins.get(case_id) in self.broken
+            }
+            kept = {case_id: info for case_id, info in sides.only_base.items() if case_id not in lost}
+            sides = replace(sides, only_base=kept, failed={**sides.failed, **lost})
+        return replace(sides, **changes)
 
     def _described(self, selection: Selection) -> Mapping[str, CaseInfo]:
         """The cases of a side; none where it has no suite at all."""
@@ -215,6 +249,22 @@ class _Contest:
 
     def _of_base(self, run: Run) -> Run:
         return replace(run, environment=replace(run.environment, commit=self.ground.commit, dirty=False))
+
+
+def _loadable_base(base: Selection, gpu: Gpu, ground: Ground) -> tuple[Selection, tuple[Caveat, ...]]:
+    """Return the base without suites that cannot be loaded: what they held has nothing to be compared with."""
+    if not base.own_suites:
+        return base, ()
+    broken = base.broken_suites(gpu)
+    for message, hint in broken.values():
+        if hint == LFS_HINT:  # a base that was not fetched whole must not make everything new
+            raise ConfigurationError(ground.shown(message), hint=hint)
+    notices = [
+        Caveat(code=BASE_BROKEN, message=f"the base's suite is broken, so its cases are new: {ground.shown(message)}")
+        for message, _ in broken.values()
+    ]
+    left = tuple(name for name in base.own_suites if name not in broken)
+    return replace(base, own_suites=left, answers={}), tuple(notices)
 
 
 class _Side:

@@ -144,9 +144,15 @@ class Bench:
             self.journal.write(PhaseEntered(case_id=case_id, phase=Phase(phase)))
 
 
-def write_infos(place: Path, infos: Mapping[str, CaseInfo], collected: Sequence[str]) -> None:
-    """Leave what the tests say of their cases, and which there are, where the order asks for it: only they know."""
-    document = {"cases": {case_id: encode(info) for case_id, info in infos.items()}, "collected": list(collected)}
+def write_infos(
+    place: Path, infos: Mapping[str, CaseInfo], collected: Sequence[str], broken: Mapping[str, str]
+) -> None:
+    """Leave what the tests say of their cases, which there are, and which files have none for an error.
+
+    It stands where the order asks for it: only the tests know.
+    """
+    cases = {case_id: encode(info) for case_id, info in infos.items()}
+    document = {"cases": cases, "collected": list(collected), "broken": dict(broken)}
     place.write_text(json.dumps(document), encoding="utf-8")
 
 
@@ -221,6 +227,11 @@ class Benches:
     def collected(self) -> tuple[str, ...]:
         """All cases that the launches found under these arguments, asked for or not."""
         return tuple(dict.fromkeys(one for told in self._told() for one in told["collected"]))
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """Files whose tests could not be collected, and why."""
+        return {name: why for told in self._told() for name, why in told["broken"].items()}
 
     @property
     def reasons(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from subprocess import Popen
 
 from perfgate.core.against import judged_against
+from perfgate.core.caveat import Caveat
 from perfgate.core.device import Device
 from perfgate.core.judgement import is_gated
 from perfgate.core.paired import launches_a_side, refuse_too_few
@@ -17,7 +18,7 @@ from perfgate.core.run import Run
 from perfgate.core.sides import failures, sides_of
 from perfgate.measure.order import LaunchOrder
 from perfgate.workflow.accepting import now_utc
-from perfgate.workflow.against import BASE_PILOT, HEAD_PILOT, told
+from perfgate.workflow.against import BASE_BROKEN, BASE_PILOT, HEAD_PILOT, told
 from perfgate.workflow.benching import Benches, bare_info
 from perfgate.workflow.cases import Selection, SideFolders
 from perfgate.workflow.checking import CheckResult, known_plans, shown
@@ -112,7 +113,11 @@ class TestsAgainstBase:
         sides = replace(sides_of(base_run, head_run), base_name=name, is_redefined=False)
         report = shown(judged_against(sides, policy, now_utc()), sides.head)
         stored = stored_verdict(self.baseline_place, head_run, Selection(suite=""), policy)
-        report = told(report, () if stored is None else (stored,))
+        broken = [
+            Caveat(code=BASE_BROKEN, message=f"the base's {name} cannot be collected, so its tests are new: {why}")
+            for name, why in base.broken.items()
+        ]
+        report = told(report, (*broken, *(() if stored is None else (stored,))))
         return CheckResult(report=report, run=head_run, base=base_run), head.reasons
 
     def _benches(self, described: Path, places: Sequence[str], side: SideFolders) -> Benches:
@@ -120,7 +125,7 @@ class TestsAgainstBase:
         return Benches(
             device=self.device,
             case_ids=self.case_ids,
-            arguments=(*self.options, *places),
+            arguments=(*self.options, "--continue-on-collection-errors", *places),
             order_option=self.order_option,
             journal_option=self.journal_option,
             described=described,

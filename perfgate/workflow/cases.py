@@ -67,7 +67,18 @@ class Selection:
         return " + ".join([*([self.suite] if self.suite else []), *(Path(one).name for one in self.own_suites)])
 
     def own_description(self, gpu: Gpu) -> Description:
-        """Return what the own suites hold, asked once; raises like ``describing.description``."""
+        """Return what the own suites hold; raises like ``describing.description``, and where one cannot be loaded."""
+        found = self._answer(gpu)
+        for message, hint in found.broken.values():
+            raise ConfigurationError(message, hint=hint)
+        return found
+
+    def broken_suites(self, gpu: Gpu) -> Mapping[str, tuple[str, str]]:
+        """Return the own suites that cannot be loaded: message and hint; raises like ``describing.description``."""
+        return self._answer(gpu).broken
+
+    def _answer(self, gpu: Gpu) -> Description:
+        """What a process of its own says of the own suites, asked once."""
         question = Question(suites=self.own_suites, gpu=gpu, folder=self.side.folder, forbidden=self.side.forbidden)
         if question not in self.answers:
             self.answers[question] = description(question)

@@ -18,7 +18,14 @@ from perfgate.errors import ConfigurationError, LaunchError, OutputError
 from perfgate.measure.child import start_child
 from perfgate.measure.orphan import end_with_parent
 from perfgate.suite.sources import source_files, source_sha256, suite_sha256
-from perfgate.workflow.suites import enter_folder, joined_suite, local_modules, refuse_foreign_modules, refuse_pointer
+from perfgate.workflow.suites import (
+    enter_folder,
+    joined_suite,
+    loaded_suite,
+    local_modules,
+    refuse_foreign_modules,
+    refuse_pointer,
+)
 
 # Importing a framework takes seconds on a cold disk; nobody waits longer than this for a list of cases.
 _TIMEOUT_S = 180.0
@@ -51,6 +58,8 @@ class Description:
         absent: cases that this GPU cannot run, and why.
         margins: of the cases that have one of their own.
         programs: the cases that measure themselves.
+        origins: the suite of each case.
+        broken: suites that cannot be loaded: message and hint.
         suite_sha256: hash of what they measure.
         definition_sha256: hash of the suites' own files and of the modules beside them: launch geometry and
             arguments stand there, not in the kernels' sources.
@@ -60,15 +69,17 @@ class Description:
     absent: Mapping[str, str] = field(default_factory=dict)
     margins: Mapping[str, float] = field(default_factory=dict)
     programs: tuple[str, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
+    broken: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     suite_sha256: str | None = None
     definition_sha256: str = ""
 
 
 def description(question: Question) -> Description:
-    """Return what own suites hold.
+    """Return what own suites hold; those that cannot be loaded are named, with the reason.
 
     Raises:
-        ConfigurationError: a suite cannot be loaded; says where and why.
+        ConfigurationError: two have a case of one id, or a side of a comparison is not its own.
         LaunchError: its process died.
     """
     if not question.suites:
@@ -98,13 +109,25 @@ def describe(place: Path, answer: Path) -> None:
 
 def _answer(question: Question) -> Description:
     enter_folder(question.folder)
-    suite = joined_suite("", question.suites, question.gpu)
+    origins: dict[str, str] = {}
+    broken: dict[str, tuple[str, str]] = {}
+    for name in question.suites:
+        try:
+            loaded = loaded_suite(Path(name), question.gpu)
+            for path in (path for case in loaded.cases for path in source_files(case)):
+                refuse_pointer(path)
+        except ConfigurationError as error:  # noqa: PERF203 - each suite by itself
+            broken[name] = (error.message, error.hint)
+        else:
+            origins |= {case.id: name for case in loaded.cases}
     refuse_foreign_modules(question.forbidden)
+    suite = joined_suite("", [name for name in question.suites if name not in broken], question.gpu)
     for case in suite.cases:
         for path in source_files(case):
-            refuse_pointer(path)
             _refuse_foreign_source(case.id, path, question.forbidden)
     return Description(
+        origins=origins,
+        broken=broken,
         cases={
             case.id: CaseInfo(
                 family=case.family,

@@ -9,7 +9,7 @@ from perfgate.core.verdict import CheckVerdict
 from perfgate.errors import ConfigurationError, ExitCode
 from perfgate.github.event import Event, EventKind
 from perfgate.resources import resource_folder
-from perfgate.workflow.against import AgainstBase
+from perfgate.workflow.against import BASE_BROKEN, AgainstBase
 from perfgate.workflow.base import Base, Places, laid_out
 from perfgate.workflow.cases import Selection
 from perfgate.workflow.gating import GatedChange, with_suites
@@ -110,4 +110,5 @@ def first_passes(report: Report) -> Report:
 
 
 def _is_first(report: Report) -> bool:
-    return report.verdict is CheckVerdict.NO_BASELINE and report.exit_code in (ExitCode.PASSED, ExitCode.NO_BASELINE)
+    is_new = report.verdict is CheckVerdict.NO_BASELINE and report.exit_code in (ExitCode.PASSED, ExitCode.NO_BASELINE)
+    return is_new and not any(caveat.code == BASE_BROKEN for caveat in report.caveats)

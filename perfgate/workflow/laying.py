@@ -64,6 +64,12 @@ class Ground:
         named = f"base {short}" if self.commit.startswith(self.revision) else f"base {self.revision} ({short})"
         return f"{named}, measured in turn" if is_measured else named
 
+    def shown(self, message: str) -> str:
+        """Return a message as documents may hold it: with places relative to the repository."""
+        for place in (self.tree, self.top, self.repository.top, self.tree.resolve()):
+            message = message.replace(f"{place}/", "")
+        return message
+
     def is_same_tree(self) -> bool:
         """Whether the working tree is the base: the same tree, and nothing changed or added."""
         head = self.repository.commit_id("HEAD")

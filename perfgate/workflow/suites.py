@@ -24,6 +24,7 @@ from perfgate.suite import built_in_suite
 ENTRY = "suite"
 _SHAPE = f"a suite is a Python file with a function {ENTRY}(gpu) that returns or yields cases; see docs/own-kernels.md"
 _INSTALLED = {"site-packages", "dist-packages"}
+LFS_HINT = "git lfs install; git lfs pull"
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -185,7 +186,7 @@ def refuse_pointer(path: Path) -> None:
     except OSError:
         return
     if is_pointer:
-        raise ConfigurationError(f"{path} is a pointer of Git LFS, not the file", hint="git lfs install; git lfs pull")
+        raise ConfigurationError(f"{path} is a pointer of Git LFS, not the file", hint=LFS_HINT)
 
 
 def _imported(path: Path) -> ModuleType:

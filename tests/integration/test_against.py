@@ -296,3 +296,47 @@ def test_against__that_is_interrupted_leaves_nothing_behind(
     assert process.returncode == 130, out + err
     assert not list(temporary.glob("perfgate-base-*"))
     assert len(git(project, "worktree", "list").splitlines()) == 1
+
+
+def test_against__a_suite_that_the_change_breaks_is_named_and_the_others_are_judged(
+    against: Any, project: Path
+) -> None:
+    other = SUITE.replace("own.tool", "own.other")
+    write(project, {"benchmarks/other.py": other, "perfgate.toml": POLICY.replace("]", ', "benchmarks/other.py"]')})
+    commit(project)
+    write(project, {"benchmarks/other.py": "import no_such_package\n" + other, "benchmarks/tool.py": TOOL.format(1.9)})
+    ending = against()
+    assert ending.code == 2, ending.out + ending.err
+    assert verdicts() == {"own.tool": CaseVerdict.IMPROVED, "own.other": CaseVerdict.INVALID}
+    assert "needs the package no_such_package" in " ".join(ending.out.split())
+
+
+def test_against__a_suite_that_the_base_cannot_load_holds_new_cases(against: Any, project: Path) -> None:
+    write(project, {"benchmarks/suite.py": "import no_such_package\n" + SUITE})
+    commit(project)
+    write(project, {"benchmarks/suite.py": SUITE})
+    ending = against()
+    assert ending.code == 4, ending.out + ending.err
+    assert verdicts() == {"own.tool": CaseVerdict.NEW}
+    assert "needs the package no_such_package" in " ".join(ending.out.split())
+
+
+def test_against__sees_the_submodules_of_each_side(against: Any, project: Path, tmp_path_factory: Any) -> None:
+    source = tmp_path_factory.mktemp("kernels")
+    git(source, "init", "--quiet", "--initial-branch=main")
+    write(source, {"tool.py": TOOL.format(2)})
+    commit(source)
+    git(project, "-c", "protocol.file.allow=always", "submodule", "add", "--quiet", str(source), "benchmarks/kernels")
+    write(project, {"benchmarks/suite.py": SUITE.replace('"tool.py"', '"kernels/tool.py"')})
+    commit(project)
+    write(project, {"benchmarks/kernels/tool.py": TOOL.format(2.1)})
+    ending = against()
+    assert ending.code == 1, ending.out + ending.err
+    assert verdicts() == {"own.tool": CaseVerdict.REGRESSED}
+
+
+def test_against__a_source_that_git_lfs_did_not_bring_is_named(against: Any, project: Path) -> None:
+    write(project, {"benchmarks/tool.py": "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"})
+    ending = against()
+    assert ending.code == 2
+    assert "tool.py is a pointer of Git LFS" in ending.err

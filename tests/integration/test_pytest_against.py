@@ -149,3 +149,13 @@ def test_against__a_side_that_does_not_build_is_named(run: Runs, project: Path) 
     result = run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*the base does not build*"])
+
+
+def test_against__a_file_that_the_base_cannot_collect_is_named(run: Runs, project: Path) -> None:
+    path = project / "tests/test_kernels.py"
+    path.write_text("import no_such_package\n" + TESTS)
+    commit(project)
+    path.write_text(TESTS)
+    result = run()
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["*base's tests/test_kernels.py cannot be collected*", "*No module named*"])
