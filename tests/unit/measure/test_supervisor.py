@@ -135,7 +135,7 @@ def test_supervise__a_launch_carries_its_moment(live: Callable[..., World]) -> N
     [
         ({}, 180),
         ({0: Started(pid=1)}, 180),
-        ({0: phase("f.a", Phase.COMPILE)}, 180),
+        ({0: phase("f.a", Phase.COMPILE)}, 600),
         ({0: phase("f.a", Phase.WARM_UP)}, 60),
         ({0: phase("f.a")}, 60),
         ({0: phase("f.a", Phase.VERIFY)}, 60),
