@@ -16,7 +16,9 @@
 // Knobs (-D): CAUSAL, TILE_QUERIES (64, 128), TILE_KEYS (32, 64, 128), WARPS, SLOTS (2 up), BLOCKS an SM.
 // Shared memory: 256 (TILE_QUERIES + SLOTS TILE_KEYS) bytes, dynamic.
 #include "attention.cuh"
+#include "mma.cuh"
 #include "mma_bf16.cuh"
+#include "shared.cuh"
 
 #ifndef CAUSAL
 #define CAUSAL 0
@@ -47,10 +49,6 @@ static_assert(WARP_ROWS % 16 == 0 && TILE_KEYS % 16 == 0 && SLOTS >= 2, "tiles a
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 
-__device__ __forceinline__ u32 shared_address(const void* pointer) {
-    return (u32)__cvta_generic_to_shared(pointer);
-}
-
 // 16 bytes, or zeros where `inside` is false.
 __device__ __forceinline__ void copy_async(u32 to, const void* from, bool inside) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(inside ? 16 : 0) : "memory");
@@ -65,17 +63,12 @@ __device__ __forceinline__ void wait_copies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
-template <bool TRANSPOSED>
-__device__ __forceinline__ void load_matrices(u32 (&to)[4], u32 from) {
-    if (TRANSPOSED) {
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                     : "r"(from));
-    } else {
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                     : "r"(from));
-    }
+// As load_matrices, each matrix transposed.
+__device__ __forceinline__ void load_transposed(u32 (&to)[4], u32 shared_row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(shared_row)
+                 : "memory");
 }
 
 // Where a 16-byte chunk of a row lies.
@@ -157,12 +150,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             u32 query[ROW_TILES][4];
 #pragma unroll
             for (u32 i = 0; i < ROW_TILES; ++i) {
-                load_matrices<false>(query[i], (query_at ^ depth * 32) + i * 16 * ROW_BYTES);
+                load_matrices(query[i], (query_at ^ depth * 32) + i * 16 * ROW_BYTES);
             }
 #pragma unroll
             for (u32 j = 0; j < KEY_TILES; j += 2) {
                 u32 key[4];
-                load_matrices<false>(key, (key_from ^ depth * 32) + j * 8 * ROW_BYTES);
+                load_matrices(key, (key_from ^ depth * 32) + j * 8 * ROW_BYTES);
 #pragma unroll
                 for (u32 i = 0; i < ROW_TILES; ++i) {
                     const u32(&a)[4] = query[i];
@@ -190,7 +183,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
             for (u32 j = 0; j < DIM_TILES; j += 2) {
                 u32 value[4];
-                load_matrices<true>(value, (value_from ^ j * 16) + depth * 16 * ROW_BYTES);
+                load_transposed(value, (value_from ^ j * 16) + depth * 16 * ROW_BYTES);
 #pragma unroll
                 for (u32 i = 0; i < ROW_TILES; ++i) {
                     const u32(&a)[4] = probabilities[i][depth];

@@ -13,9 +13,11 @@ import numpy as np
 
 from perfgate.core.case import AbsentCase, Case, Unit, Work
 from perfgate.core.gpu import Gpu
+from perfgate.core.peaks import legacy_pipe
 from perfgate.core.toolbox import Buffer, Toolbox, Workload
 from perfgate.suite.attention_check import HEAD_DIM, RowCheck
 from perfgate.suite.filling import THREADS, covering_grid, poisoning
+from perfgate.suite.gemm_mma import is_legacy
 from perfgate.suite.sizes import (
     MATRIX_OVER_L2,
     DoesNotFitError,
@@ -28,6 +30,7 @@ VERSION = 1
 POSITIONS = 8192
 HEADS = 16
 _DATA = "attention_data.cu"
+_PIPE = "bf16-tensor"
 _ELEMENT_BYTES = 2
 _ROW_BYTES = HEAD_DIM * _ELEMENT_BYTES
 # The swizzle of tensor maps is 128 bytes wide and repeats after this many, where tiles begin in shared memory.
@@ -130,27 +133,7 @@ def prefill_work(gpu: Gpu, *, heads: int, positions: int, causal: bool) -> Work:
         write_bytes=matrix_bytes,
         footprint_bytes=buffer_sets(gpu, 4 * matrix_bytes, MATRIX_OVER_L2, at_least=2) * 4 * matrix_bytes,
         dtype="bf16",
-        pipe="bf16-tensor",
-    )
-
-
-def _case(gpu: Gpu, causal: bool) -> Case | AbsentCase:
-    identity = f"operator.attention_prefill[heads={HEADS},n={POSITIONS},causal={causal:d}]"
-    try:
-        kernel = prefill_kernel(gpu.compute_capability)
-        work = prefill_work(gpu, heads=HEADS, positions=POSITIONS, causal=causal)
-        checked_footprint(gpu, work.footprint_bytes)
-        predicted_s = checked_tensor_s(gpu, "bf16", work.work_flop)
-    except DoesNotFitError as error:
-        return AbsentCase(id=identity, reason=str(error))
-    return Case(
-        id=identity,
-        version=VERSION,
-        work=work,
-        prepare=partial(prepared_prefill, kernel, HEADS, POSITIONS, causal, work.footprint_bytes // work.moved_bytes),
-        sources=(kernel.source, _DATA),
-        unit=Unit.CYCLES,
-        predicted_s=predicted_s,
+        pipe=legacy_pipe(_PIPE) if is_legacy(gpu) else _PIPE,
     )
 
 
@@ -185,3 +168,23 @@ def prepared_prefill(
         )
     check = RowCheck(toolbox, outputs, heads=heads, positions=positions, causal=causal, tile=kernel.tile_queries)
     return Workload(executions=tuple(executions), poison=poisoning(toolbox, outputs), verify=check.verification)
+
+
+def _case(gpu: Gpu, causal: bool) -> Case | AbsentCase:
+    identity = f"operator.attention_prefill[heads={HEADS},n={POSITIONS},causal={causal:d}]"
+    try:
+        kernel = prefill_kernel(gpu.compute_capability)
+        work = prefill_work(gpu, heads=HEADS, positions=POSITIONS, causal=causal)
+        checked_footprint(gpu, work.footprint_bytes)
+        predicted_s = checked_tensor_s(gpu, "bf16", work.work_flop)
+    except DoesNotFitError as error:
+        return AbsentCase(id=identity, reason=str(error))
+    return Case(
+        id=identity,
+        version=VERSION,
+        work=work,
+        prepare=partial(prepared_prefill, kernel, HEADS, POSITIONS, causal, work.footprint_bytes // work.moved_bytes),
+        sources=(kernel.source, _DATA),
+        unit=Unit.CYCLES,
+        predicted_s=predicted_s,
+    )

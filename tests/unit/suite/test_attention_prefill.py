@@ -127,6 +127,14 @@ def test_work__equals_the_header_of_the_kernel(gpu: Gpu) -> None:
         assert case.work.moved_bytes == evaluated(header_formula(case.sources[0], "Bytes"), **sizes)
 
 
+@pytest.mark.parametrize(
+    ("capability", "pipe"),
+    [("8.0", "bf16-tensor"), ("9.0", "bf16-tensor"), ("10.0", "bf16-tensor-legacy"), ("12.0", "bf16-tensor")],
+)
+def test_cases__say_where_mma_is_the_slower_way(capability: str, pipe: str) -> None:
+    assert {case.work.pipe for case in cases(replace(H200, compute_capability=capability))} == {pipe}
+
+
 def test_kernel__is_wgmma_on_hopper_alone() -> None:
     assert prefill_kernel("9.0").source == "attention_prefill_wgmma.cu"
     for capability in ("8.0", "8.6", "8.7", "8.9", "10.0", "10.3", "12.0", "12.1"):
