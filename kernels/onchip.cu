@@ -24,7 +24,7 @@
 
 #define TILE (BLOCK * UNROLL)
 #define LOAD_PTX "ld.global.cg.v4.u32"
-#define LOAD_PTX_SHARED "ld.shared.v4.u32"
+#define LOAD_PTX_SHARED "ld.volatile.shared.v4.u32"
 
 __device__ __forceinline__ uint4 load(const uint4* address) {
     uint4 v;
@@ -32,7 +32,7 @@ __device__ __forceinline__ uint4 load(const uint4* address) {
     return v;
 }
 
-// Volatile, or the compiler would read what does not change only once.
+// Volatile for the compiler and for the assembler, or either would read what does not change only once.
 __device__ __forceinline__ uint4 load_shared(const uint4* address) {
     uint4 v;
     asm volatile(LOAD_PTX_SHARED " {%0, %1, %2, %3}, [%4];"

@@ -1,4 +1,4 @@
-"""What the chains of latency.cu and peak.cu are in machine code: the loop's steps, and nothing else that takes time."""
+"""What loops of kernels are in machine code: the steps that are claimed, and of chains nothing else that takes time."""
 
 import re
 import shutil
@@ -82,3 +82,11 @@ def test_loops__hold_the_steps_that_are_claimed(
         beside = 2 * STEPS if function == "latency_fence_system" else 0
         del whole["NOP"]
         assert sum(whole.values()) <= MOST_OTHERS + beside, f"{function}: {whole}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_onchip_shared__loads_in_every_pass(architecture: str, tmp_path: Path) -> None:
+    """Four passes of four loads each: an assembler that knows memory to be unchanged would load once for all four."""
+    found = loops("onchip.cu", architecture, tmp_path)["onchip_shared"]
+    assert max(one["LDS"] for one in found) == 16
