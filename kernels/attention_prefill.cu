@@ -11,7 +11,7 @@
 // (cp.async). 32 rows a warp: a fragment of K or V serves four products for one ldmatrix, so shared memory keeps up.
 // Two blocks an SM: the softmax of one runs under the products of the other. Longest blocks first where causal.
 // Rows of 256 bytes lie with 16-byte chunks swapped by row % 8: ldmatrix reads 8 rows without bank conflicts.
-// Any n > 0 is right. Architectures: 8.0 and up (BF16 products, cp.async); on 10.0 this is a path of old and slow.
+// Any n > 0 is right. Architectures: 8.0 and up (BF16 products, cp.async); on 10.0 not the fast way to tensor cores.
 //
 // Knobs (-D): CAUSAL, TILE_QUERIES (64, 128), TILE_KEYS (32, 64, 128), WARPS, SLOTS (2 up), BLOCKS an SM.
 // Shared memory: 256 (TILE_QUERIES + SLOTS TILE_KEYS) bytes, dynamic.
