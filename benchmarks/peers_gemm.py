@@ -13,6 +13,7 @@ import fnmatch
 import json
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,14 +46,14 @@ class Contest:
     turns: dict[str, list[Turn]] = field(default_factory=lambda: {"ours": [], "twin": []})
 
 
-def contests(gpu: Gpu, pattern: str) -> list[Contest]:
+def contests(gpu: Gpu, patterns: Sequence[str]) -> list[Contest]:
     """Return the products that have a twin."""
     cases = {case.id: case for case in built_in_suite("full", gpu).cases if case.family == "gemm"}
     twins = {identity.replace(".cublas_", "."): case for identity, case in cases.items() if ".cublas_" in identity}
     return [
         Contest(ours=cases[identity], twin=twin)
         for identity, twin in twins.items()
-        if identity in cases and fnmatch.fnmatchcase(identity, pattern)
+        if identity in cases and any(fnmatch.fnmatchcase(identity, pattern) for pattern in patterns)
     ]
 
 
@@ -131,7 +132,7 @@ def row_of(contest: Contest) -> dict[str, Any]:
 def main() -> None:
     """Hold the contests and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--case", default="gemm.*", help="only these products")
+    parser.add_argument("--case", action="append", metavar="GLOB", help="only these products (repeatable)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--round-s", type=float, default=1.0, help="least time of one contestant in a round")
     parser.add_argument("--json", type=Path, help="also write the rows there")
@@ -142,7 +143,7 @@ def main() -> None:
 
     def suite(gpu: Gpu) -> Suite:
         found.append(gpu)
-        compared.extend(contests(gpu, arguments.case))
+        compared.extend(contests(gpu, arguments.case or ["gemm.*"]))
         return Suite(name="products", cases=tuple(case for one in compared for case in (one.ours, one.twin)))
 
     with opened_session("", suite, cache_folder()) as session:

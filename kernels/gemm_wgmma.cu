@@ -59,7 +59,7 @@
 struct Bf16 {
     typedef float Sum;
     static constexpr u32 OPERAND_BYTES = 2, RESULT_BYTES = 2;
-    static __device__ __forceinline__ void multiply(Sum (&sums)[128], u64 a, u64 b, u32 adding) {
+    static __device__ __forceinline__ void multiply(Sum (&sums)[128], u64 a, u64 b) {
         WGMMA("m64n256k16.f32.bf16.bf16", ", 1, 1, 0, 0", WGMMA_FLOAT);
     }
     static __device__ __forceinline__ u32 packed(float low, float high) {
@@ -72,7 +72,7 @@ struct Bf16 {
 struct Fp16 {
     typedef float Sum;
     static constexpr u32 OPERAND_BYTES = 2, RESULT_BYTES = 2;
-    static __device__ __forceinline__ void multiply(Sum (&sums)[128], u64 a, u64 b, u32 adding) {
+    static __device__ __forceinline__ void multiply(Sum (&sums)[128], u64 a, u64 b) {
         WGMMA("m64n256k16.f32.f16.f16", ", 1, 1, 0, 0", WGMMA_FLOAT);
     }
     static __device__ __forceinline__ u32 packed(float low, float high) {
@@ -85,7 +85,7 @@ struct Fp16 {
 struct Tf32 {
     typedef float Sum;
     static constexpr u32 OPERAND_BYTES = 4, RESULT_BYTES = 4;
-    static __device__ __forceinline__ void multiply(Sum (&sums)[128], u64 a, u64 b, u32 adding) {
+    static __device__ __forceinline__ void multiply(Sum (&sums)[128], u64 a, u64 b) {
         WGMMA("m64n256k8.f32.tf32.tf32", ", 1, 1", WGMMA_FLOAT);
     }
 };
@@ -93,7 +93,7 @@ struct Tf32 {
 struct Fp8 {
     typedef float Sum;
     static constexpr u32 OPERAND_BYTES = 1, RESULT_BYTES = 2;
-    static __device__ __forceinline__ void multiply(Sum (&sums)[128], u64 a, u64 b, u32 adding) {
+    static __device__ __forceinline__ void multiply(Sum (&sums)[128], u64 a, u64 b) {
         WGMMA("m64n256k32.f32.e4m3.e4m3", ", 1, 1", WGMMA_FLOAT);
     }
     static __device__ __forceinline__ u32 packed(float low, float high) {
@@ -104,7 +104,7 @@ struct Fp8 {
 struct Int8 {
     typedef int Sum;
     static constexpr u32 OPERAND_BYTES = 1, RESULT_BYTES = 4;
-    static __device__ __forceinline__ void multiply(Sum (&sums)[128], u64 a, u64 b, u32 adding) {
+    static __device__ __forceinline__ void multiply(Sum (&sums)[128], u64 a, u64 b) {
         WGMMA("m64n256k32.s32.s8.s8", "", WGMMA_INT);
     }
 };
@@ -247,7 +247,7 @@ __device__ __forceinline__ void make(const TensorMap* c, u32 shared, u32 boxes, 
             products_begin();
 #pragma unroll
             for (u32 i = 0; i < PRODUCTS; ++i) {
-                Format::multiply(sums, a + 2 * i, b + 2 * i, step + i);
+                Format::multiply(sums, a + 2 * i, b + 2 * i);
             }
             products_commit();
             products_done<1>();

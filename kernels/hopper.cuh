@@ -28,7 +28,8 @@ __device__ __forceinline__ void barrier_announce(u32 barrier, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-// Arrives at the barrier of the same place in another block of the cluster, or in the own one.
+// Arrives at the barrier of the same place in another block of the cluster, or in the own one. No ordinary writes are
+// released to that block: a release at the scope of the cluster is a fence of the whole GPU, hundreds of cycles long.
 __device__ __forceinline__ void barrier_arrive(u32 barrier, u32 rank) {
     asm volatile(
         "{\n"
@@ -186,13 +187,8 @@ __device__ __forceinline__ void products_written(int (&sums)[128]) {
 #define WGMMA_FLOAT(sum) "+f"(sum)
 #define WGMMA_INT(sum) "+r"(sum)
 
-// sums = a b^T (+ sums): TYPES are the shape and the types, SIGNS the factors of a float product.
+// sums += a b^T: TYPES are the shape and the types, SIGNS the factors of a float product.
 #define WGMMA(TYPES, SIGNS, C)                                                                                    \
-    asm volatile(                                                                                                 \
-        "{\n"                                                                                                     \
-        ".reg .pred adding;\n"                                                                                    \
-        "setp.ne.b32 adding, %130, 0;\n"                                                                          \
-        "wgmma.mma_async.sync.aligned." TYPES " {" WGMMA_REGISTERS "}, %128, %129, adding" SIGNS ";\n"            \
-        "}\n"                                                                                                     \
-        : WGMMA_SUMS(C)                                                                                           \
-        : "l"(a), "l"(b), "r"(adding))
+    asm volatile("wgmma.mma_async.sync.aligned." TYPES " {" WGMMA_REGISTERS "}, %128, %129, 1" SIGNS ";"           \
+                 : WGMMA_SUMS(C)                                                                                  \
+                 : "l"(a), "l"(b))
