@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup
 
-.PHONY: setup check test lint format schemas gpu-test golden wheel clean
+.PHONY: setup check test lint format schemas gpu-test golden wheel lowest newest clean
 
 setup: $(SETUP)
 
@@ -57,5 +57,9 @@ wheel: setup
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
 
+# With the lowest and the newest versions of its dependencies that perfgate allows; PYTHON says which Python.
+lowest newest: setup
+	PYTHON=$(PYTHON) scripts/dependency_bounds.sh $@
+
 clean:
-	rm -rf $(VENV) build dist perfgate-results
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest build dist perfgate-results

@@ -40,7 +40,7 @@ def launches_sha256(case: Case) -> str:
             bind.grid,
             bind.block,
             bind.shared_bytes,
-            [str(one) if isinstance(one, np.generic) else one.size_bytes for one in bind.args],
+            [str(one.item()) if isinstance(one, np.generic) else one.size_bytes for one in bind.args],
         ]
         for bind in toolbox.binds
         if bind.source not in CHECKING
