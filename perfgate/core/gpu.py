@@ -52,7 +52,12 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What surrounds the GPU: recorded, reported when different, not part of the identity."""
+    """What surrounds the GPU: recorded, reported when different, not part of the identity.
+
+    Attributes:
+        concurrency: which other GPUs were measured at the same time: ``"gpu"`` none of its node, ``"node"`` those of
+            its node, ``"all"`` those of the fleet; None where nobody said.
+    """
 
     driver_version: str | None = None
     cuda_driver_version: str | None = None
@@ -68,6 +73,7 @@ class Environment:
     vbios_version: str | None = None
     visible_gpus: int | None = None
     variables: str | None = None
+    concurrency: str | None = None
     commit: str | None = None
     dirty: bool | None = None
 
