@@ -28,13 +28,14 @@ TITLES = {
     "run": "What one session measured",
     "baseline": "The accepted sessions of one GPU identity",
     "report": "The result of a check",
+    "fleet": "The result of judging many GPUs",
     "policy": "What a team decides: perfgate.toml, or [tool.perfgate] of pyproject.toml",
 }
 
 # Maps whose keys are case ids; all other maps have free names.
 BY_CASE = {
     "Run.cases", "Run.absent", "Launch.cases", "Launch.failures", "Injection.effective", "BaselineSession.cases",
-    "BaselineSession.refreshed", "Baseline.margins",
+    "BaselineSession.refreshed", "Baseline.margins", "FleetMember.changes", "FleetMember.values_s",
 }  # fmt: skip
 
 POSITIVE = {"exclusiveMinimum": 0}
@@ -73,6 +74,10 @@ RANGES: Mapping[str, dict[str, Any]] = {
     "CaseResult.p_slower": PROBABILITY,
     "CaseResult.p_adjusted": PROBABILITY,
     "CaseResult.p_equivalent": PROBABILITY,
+    "SlowCase.id": {"pattern": f"^{CASE_ID.pattern}$", "maxLength": MAX_NAME_CHARACTERS},
+    "SlowCase.p_value": PROBABILITY,
+    "FleetCase.id": {"pattern": f"^{CASE_ID.pattern}$", "maxLength": MAX_NAME_CHARACTERS},
+    "FleetReport.alpha": {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
     "Policy.alpha": {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
     "Policy.equivalence_alpha": {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
     "Policy.stages": LAUNCHES,

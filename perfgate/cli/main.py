@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "baseline": ("perfgate.cli.baseline", "Update, show, compare, list and validate baselines."),
     "roofline": ("perfgate.cli.roofline", "Measured and theoretical roofs, and where each case sits."),
     "estimate": ("perfgate.cli.estimate", "Predicted times of kernels and transfers; needs no GPU."),
+    "fleet": ("perfgate.cli.fleet", "Every GPU of many machines, on Ray or from a folder of runs: which is slow."),
     "calibrate": ("perfgate.cli.calibrate", "What this machine can detect: noise, false alarms, smallest change."),
     "history": ("perfgate.cli.history", "Trend of every case over runs and baseline sessions: steps, slow drift."),
     "init": ("perfgate.cli.init", "Write policy, example suite and workflow into this repository."),

@@ -18,7 +18,7 @@ from perfgate.core.fleet_findings import (
     vacancy_findings,
     version_findings,
 )
-from perfgate.core.fleet_report import FleetCase, FleetMember, FleetReport, SlowCase, Standing, fleet_exit_code
+from perfgate.core.fleet_report import FleetCase, FleetMember, FleetReport, SlowCase, Standing, fleet_exit_code, rank
 from perfgate.core.gpu import Environment, Gpu, environment_differences, identity_differences
 from perfgate.core.margin import margin_defaults
 from perfgate.core.peers import LEAST_PEERS, PeerTest, peer_test, robust_spread, slow_groups
@@ -68,7 +68,7 @@ def judge_fleet(
     cases = [_judged(one, members, conclusions, groups, policy=policy, tests=tests) for one in populations]
     concluded = [_concluded(member, of_member[index], conclusions[index]) for index, member in enumerate(members)]
     vacant = [FleetMember(seat=one.seat, standing=Standing.MISSING, reasons=(one.reason,)) for one in vacancies]
-    ordered = tuple(sorted((*concluded, *vacant), key=_rank))
+    ordered = tuple(sorted((*concluded, *vacant), key=rank))
     concurrencies = {member.concurrency for member in members}
     return FleetReport(
         created_utc=created_utc,
@@ -255,7 +255,3 @@ def _concluded(member: Member, identity: int, found: _Conclusions) -> FleetMembe
         baseline_verdict=baseline.verdict or None,
         injected=member.injected,
     )
-
-
-def _rank(member: FleetMember) -> tuple[int, float, str, int]:
-    return tuple(Standing).index(member.standing), -member.worst, member.seat.node, member.seat.gpu

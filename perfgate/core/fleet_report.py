@@ -156,3 +156,13 @@ def fleet_exit_code(members: tuple[FleetMember, ...], *, wrong_outputs: bool) ->
     if Standing.UNJUDGED in standings or not members:
         return ExitCode.NO_BASELINE
     return ExitCode.PASSED
+
+
+def rank(member: FleetMember) -> tuple[int, float, str, int]:
+    """Return by what the members of a report are sorted: worst first."""
+    return tuple(Standing).index(member.standing), -member.worst, member.seat.node, member.seat.gpu
+
+
+def seats_named(members: tuple[FleetMember, ...], *standings: Standing) -> tuple[Seat, ...]:
+    """Return the seats with one of some standings, in the order of the report."""
+    return tuple(one.seat for one in members if one.standing in standings)

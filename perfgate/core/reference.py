@@ -210,6 +210,7 @@ def _obstacle(session: BaselineSession, case: SessionCase, case_id: str, run: Ru
         or _difference("work", case.work, info.work)
         or _difference("timing", case.timing, info.timing)
         or _difference("unit of judgement", case.unit, info.unit)
+        or _known_difference("concurrency", session.environment.concurrency, run.environment.concurrency)
         or plan
         or (
             _difference("power limit", _watts(session.power_limit_w), _watts(run.gpu.power_limit_w))
@@ -230,6 +231,11 @@ def _difference(name: str, there: object, here: object) -> str | None:
         pairs = [f"{one} {getattr(there, one)} in the baseline, {getattr(here, one)} here" for one in differing]
         return f"{name} differs: {'; '.join(pairs)}"
     return f"{name} differs: {_shown(there)} in the baseline, {_shown(here)} here"
+
+
+def _known_difference(name: str, there: str | None, here: str | None) -> str | None:
+    """Return a sentence on a field that both sides know and that differs."""
+    return None if there is None or here is None else _difference(name, there, here)
 
 
 def _watts(limit_w: float | None) -> str:

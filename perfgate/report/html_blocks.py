@@ -44,10 +44,11 @@ def case_name(case_id: str) -> str:
 
 
 def frame(title: str, body: str) -> str:
-    """Return a whole page; ``body`` is HTML, ``title`` text. The library of charts comes along where there is one."""
+    """Return a whole page; ``body`` is HTML, ``title`` text. Charts and the map of a fleet bring their own assets."""
     charts = ("uplot.js", "roofline.js") if 'class="live"' in body else ()
-    script = "".join(asset(name) for name in (*charts, "report.js"))
-    styles = ("report.css", "trend.css", *(("uplot.css",) if charts else ()))
+    maps = ("fleet",) if 'id="fleet"' in body else ()
+    script = "".join(asset(name) for name in (*charts, "report.js", *(f"{name}.js" for name in maps)))
+    styles = ("report.css", "trend.css", *(("uplot.css",) if charts else ()), *(f"{name}.css" for name in maps))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _PAGE.format(title=data(title), style="".join(map(asset, styles)), digest=digest, body=body, script=script)
 

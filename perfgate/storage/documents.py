@@ -11,17 +11,18 @@ from typing import Any, TypeVar
 from perfgate.core.baseline import Baseline, BaselineSession
 from perfgate.core.canonical import significant
 from perfgate.core.codec import CodecError, decode, encode
+from perfgate.core.fleet_report import FleetReport
 from perfgate.core.report import Report
 from perfgate.core.run import Run
 from perfgate.errors import DocumentError
 from perfgate.storage.files import locked, read_bytes, write_text
-from perfgate.storage.formats import BASELINE, FORMATS, REPORT, RUN, Format, content_of, format_of
+from perfgate.storage.formats import BASELINE, FLEET, FORMATS, REPORT, RUN, Format, content_of, format_of
 from perfgate.storage.json_text import parse_json, refuse_unfit, render_json
 from perfgate.storage.privacy import without_private_text
 from perfgate.storage.schema import refuse_invalid
 from perfgate.storage.sense import refuse_senseless
 
-T = TypeVar("T", Run, Baseline, Report)
+T = TypeVar("T", Run, Baseline, Report, FleetReport)
 
 # Where the kind is not known before it is read, the largest one sets the bound.
 MAX_BYTES = max(one.max_bytes for one in FORMATS.values())
@@ -87,6 +88,16 @@ def render_baseline_json(baseline: Baseline, source: str = "baseline") -> str:
 def render_report_json(report: Report, source: str = "report") -> str:
     """Render a report document: what ``compare --json`` prints; raises like ``render_run_json``."""
     return _rendered(REPORT, report, source)
+
+
+def render_fleet_json(report: FleetReport, source: str = "fleet report") -> str:
+    """Render the report on a fleet; raises like ``render_run_json``."""
+    return _rendered(FLEET, report, source)
+
+
+def parse_fleet(text: bytes | str, source: str) -> FleetReport:
+    """Parse the report on a fleet; raises like ``read_run``."""
+    return _read(FLEET, text, source)
 
 
 def write_run(path: Path, run: Run) -> None:

@@ -69,6 +69,20 @@ def write_text(path: Path, text: str) -> None:
         raise OutputError(f"{path} cannot be written: {_reason(error)}", hint=hint) from error
 
 
+def make_folder(path: Path) -> Path:
+    """Make a folder and those above it, where they are not there; return it.
+
+    Raises:
+        OutputError: it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        hint = "check the path and its permissions"
+        raise OutputError(f"the folder {path} cannot be made: {_reason(error)}", hint=hint) from error
+    return path
+
+
 def stored_bytes(path: Path, text: str) -> bytes:
     """Return what ``write_text`` writes: UTF-8, gzipped without name and time, so that equal texts are equal files."""
     data = text.encode()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from perfgate.core.baseline import Baseline
+from perfgate.core.fleet_report import FleetReport
 from perfgate.core.report import Report
 from perfgate.core.run import Run
 from perfgate.errors import DocumentError
@@ -50,8 +51,10 @@ RUN = Format(name="run", content=Run, version=1, max_bytes=64 * 10**6, expanded_
 BASELINE = Format(name="baseline", content=Baseline, version=1, max_bytes=16 * 10**6, expanded_levels=4)
 # 3 kB a case with its causes and caveats: 1,000 cases leave room for extensions.
 REPORT = Format(name="report", content=Report, version=1, max_bytes=16 * 10**6, expanded_levels=2, sorted_maps=False)
+# 1 kB a GPU with 16 cases: 10,000 GPUs, and room for as many again that are slow.
+FLEET = Format(name="fleet", content=FleetReport, version=1, max_bytes=64 * 10**6, expanded_levels=2, sorted_maps=False)
 
-FORMATS: Mapping[str, Format[Any]] = {one.name: one for one in (RUN, BASELINE, REPORT)}
+FORMATS: Mapping[str, Format[Any]] = {one.name: one for one in (RUN, BASELINE, REPORT, FLEET)}
 
 
 def format_of(document: Any, source: str) -> Format[Any]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from perfgate.core.baseline import Baseline, BaselineSession
+from perfgate.core.fleet_report import FleetReport
 from perfgate.core.report import Report
 from perfgate.core.run import Run
 from perfgate.errors import DocumentError
@@ -11,7 +12,7 @@ from perfgate.shims import assert_never
 from perfgate.storage.json_text import pointer_part
 
 
-def refuse_senseless(document: Run | Baseline | Report, source: str) -> None:
+def refuse_senseless(document: Run | Baseline | Report | FleetReport, source: str) -> None:
     """Refuse a document whose parts contradict each other.
 
     Raises:
@@ -24,6 +25,8 @@ def refuse_senseless(document: Run | Baseline | Report, source: str) -> None:
             problems = _baseline_problems(document)
         case Report():
             problems = _report_problems(document)
+        case FleetReport():
+            problems = _fleet_problems(document)
         case _:
             assert_never(document)
     for pointer, message in problems:
@@ -73,3 +76,12 @@ def _report_problems(report: Report) -> Iterable[tuple[str, str]]:
                 continue
             if estimate.low > estimate.high:
                 yield f"/cases/{position}/{name}", f"the interval from {estimate.low} to {estimate.high} is reversed"
+
+
+def _fleet_problems(report: FleetReport) -> Iterable[tuple[str, str]]:
+    boards = len(report.identities)
+    places = [(f"/members/{place}", one.identity) for place, one in enumerate(report.members)]
+    places += [(f"/cases/{place}", one.identity) for place, one in enumerate(report.cases)]
+    for pointer, identity in places:
+        if identity is not None and identity >= boards:
+            yield f"{pointer}/identity", f"there are only {boards} identities"

@@ -1,0 +1,1 @@
+"""The only room that imports Ray: which GPUs a cluster has, and one task a GPU on it."""
