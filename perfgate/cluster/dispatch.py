@@ -6,6 +6,7 @@ that every GPU is measured, and measured once, in whatever order and however oft
 
 import contextlib
 import logging
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ _RETRIES = 1
 # Beyond the measurement's own limit: starting a worker, sending the document.
 _SLACK_S = 60.0
 _LOOK_S = 1.0
+_REACH_S = 5.0
 _NODE_LABEL = "ray.io/node-id"
 
 
@@ -60,11 +62,11 @@ def joined(address: str | None) -> Iterator[tuple[Node, ...]]:
         raise ConfigurationError(f"Ray is not installed: {error}", hint="pip install 'perfgate[fleet]'") from error
     ours = not ray.is_initialized()
     if ours:
+        _refuse_unreachable(address)
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            place = address or "on this machine"
-            raise ConfigurationError(f"no Ray cluster {place}: {error}", hint="ray status says what runs") from error
+            raise _no_cluster(address or "on this machine", error) from error
     try:
         nodes = _nodes()
         if not nodes:
@@ -73,6 +75,21 @@ def joined(address: str | None) -> Iterator[tuple[Node, ...]]:
     finally:
         if ours:
             ray.shutdown()
+
+
+def _refuse_unreachable(address: str | None) -> None:
+    """Look whether anybody listens at an address: Ray itself tries for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=_REACH_S).close()
+    except (OSError, OverflowError) as error:
+        raise _no_cluster(f"at {address}", error) from error
+
+
+def _no_cluster(place: str, error: Exception) -> ConfigurationError:
+    return ConfigurationError(f"no Ray cluster {place}: {error}", hint="ray status says what runs")
 
 
 def _nodes() -> tuple[Node, ...]:
@@ -124,6 +141,7 @@ def deliver(
     on_delivery: Callable[[Seat, Delivery], None],
     *,
     placement_s: float = 300.0,
+    task: Callable[[Order], Delivery] = measured_here,
 ) -> dict[tuple[str, int], str]:
     """Measure the seats that have an order, and hand over what they send as it comes.
 
@@ -133,6 +151,7 @@ def deliver(
         concurrency: how many of a node, and of the fleet, work at the same time.
         on_delivery: called in this thread.
         placement_s: how long to wait for GPUs that other work holds.
+        task: what runs on the nodes.
 
     Returns:
         Why a seat sent nothing, by node and GPU.
@@ -140,7 +159,7 @@ def deliver(
     Raises:
         LaunchError: the cluster itself was lost.
     """
-    course = _Course(nodes, orders, concurrency, on_delivery, placement_s)
+    course = _Course(nodes, orders, concurrency, on_delivery, placement_s, task)
     try:
         course.run()
     finally:
@@ -158,6 +177,7 @@ class _Course:
         concurrency: Concurrency,
         on_delivery: Callable[[Seat, Delivery], None],
         placement_s: float,
+        task: Callable[[Order], Delivery],
     ) -> None:
         import ray
 
@@ -174,7 +194,7 @@ class _Course:
         ]
         # By what Ray gives for a task: whose it is, and when it is late.
         self._running: dict[Any, tuple[_Group, Seat, float]] = {}
-        self._task = ray.remote(max_retries=_RETRIES, num_gpus=1)(measured_here)
+        self._task = ray.remote(max_retries=_RETRIES, num_gpus=1)(task)
 
     def run(self) -> None:
         """Start, wait and hand over until nothing is left."""

@@ -66,8 +66,8 @@ def board_findings(identities: Sequence[Gpu], of_member: Sequence[int]) -> list[
         findings.append(
             FleetFinding(
                 code=FindingCode.OTHER_BOARD,
-                message=f"{counts[index]} of {len(of_member)} GPUs are another board, judged "
-                f"{'apart' if counts[index] > LEAST_PEERS else 'by the baseline alone'}: {shown}",
+                message=f"{_some(counts[index], len(of_member))} {'are' if counts[index] > 1 else 'is'} another board, "
+                f"judged {'apart' if counts[index] > LEAST_PEERS else 'by the baseline alone'}: {shown}",
                 attribute="identity",
                 value=gpu.board_part_number or gpu.name,
                 seats=counts[index],
@@ -76,14 +76,18 @@ def board_findings(identities: Sequence[Gpu], of_member: Sequence[int]) -> list[
     return findings
 
 
+def _some(count: int, whole: int) -> str:
+    return f"{count} of {whole} GPUs"
+
+
 def version_findings(members: Sequence[Member]) -> list[FleetFinding]:
     """Return the GPUs that another version of perfgate measured."""
     counts = Counter(member.perfgate_version for member in members)
     return [
         FleetFinding(
             code=FindingCode.OTHER_VERSION,
-            message=f"{count} of {len(members)} GPUs were measured by perfgate {version}: only equal kernels are "
-            "compared",
+            message=f"{_some(count, len(members))} {'were' if count > 1 else 'was'} measured by perfgate {version}: "
+            "only equal kernels are compared",
             attribute="perfgate_version",
             value=version,
             seats=count,

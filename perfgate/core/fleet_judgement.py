@@ -213,7 +213,9 @@ def _causes(
         seen = Evidence(change=change, margin=margin, is_same_chip=False, clock_hz=(clock_hz, own))
         clock = clock_cause(seen)
         if clock is not None:
-            causes.append(replace(clock, message=clock.message.replace(" before", " of its peers").replace(" now", "")))
+            causes.append(
+                replace(clock, message=clock.message.replace(" before", " of its peers").replace(" now", " here"))
+            )
     return causes + list(environment_causes(environment_differences(usual, member.environment)))
 
 

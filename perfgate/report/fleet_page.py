@@ -6,7 +6,7 @@ from collections import Counter
 from perfgate.core.fleet_report import FleetMember, FleetReport, Standing
 from perfgate.core.units import percent_text
 from perfgate.errors import ExitCode
-from perfgate.report.fleet_text import boards_text, headline, rule_text, slow_text, tally
+from perfgate.report.fleet_text import boards_text, conditions_text, headline, rule_text, slow_text, tally
 from perfgate.report.html_blocks import bullets, data, facts, frame, section, table
 from perfgate.report.rows import time_of
 
@@ -47,7 +47,7 @@ def _verdict(report: FleetReport) -> str:
         f'<header class="verdict" data-mood="{mood}">\n<p class="name">perfgate fleet</p>\n'
         f"<h1>{data(text[:1].upper() + text[1:])}</h1>\n"
         f'<p class="summary">{data(tally(report))}</p>\n'
-        + facts((("Boards", boards_text(report)), ("Measured at the same time", report.concurrency or "")))
+        + facts((("Boards", boards_text(report)), ("Measured", conditions_text(report))))
         + "\n</header>"
     )
 

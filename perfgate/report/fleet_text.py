@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from perfgate.core.fleet_report import FleetCase, FleetMember, FleetReport, Standing
+from perfgate.core.fleet_report import FindingCode, FleetCase, FleetMember, FleetReport, Standing
+from perfgate.core.peers import LEAST_PEERS
 from perfgate.core.units import percent_text
 from perfgate.report import sentences
 from perfgate.report.banner import add_banner
@@ -31,20 +32,25 @@ def render_fleet(report: FleetReport, *, width: int = 80, color: bool = False, u
         style=_STYLES[worst],
         badges=_badges(report),
         lines=(tally(report),),
-        details=(boards_text(report), _conditions(report)),
+        details=(boards_text(report), conditions_text(report)),
     )
     if report.findings:
         page.blank()
         page.labelled("Findings", tuple(one.message for one in report.findings), label_width=_LABEL_WIDTH)
     asked = [one for one in report.members if one.standing is not Standing.HEALTHY]
+    # A whole node is one thing to look at, not eight.
+    single = [one for one in asked if not _is_of_group(one, report)]
     if asked:
         page.blank()
-        page.table(_MEMBER_COLUMNS, [_member_line(one) for one in asked[:MOST_ROWS]])
-        if len(asked) > MOST_ROWS:
-            page.line(f"and {len(asked) - MOST_ROWS} more: --output DIR writes them all", "dim")
-    if report.cases:
+        page.table(_MEMBER_COLUMNS, [_member_line(one) for one in single[:MOST_ROWS]])
+        if len(single) > MOST_ROWS:
+            page.line(f"and {len(single) - MOST_ROWS} more: --output DIR writes them all", "dim")
+        if len(asked) > len(single):
+            page.line(f"  and {len(asked) - len(single)} of the groups above", "dim")
+    judged = [one for one in report.cases if one.gpus > LEAST_PEERS] or report.cases
+    if judged:
         page.blank()
-        page.table(_CASE_COLUMNS, [_case_line(one) for one in report.cases])
+        page.table(_CASE_COLUMNS, [_case_line(one) for one in judged])
     page.blank()
     page.line(f"Slower than its peers: {rule_text(report)}.", "dim")
     return page.text
@@ -65,6 +71,12 @@ _CASE_COLUMNS = (
     Column(heading="margin", align="right"),
     Column(heading="slow", align="right"),
 )
+
+
+def _is_of_group(member: FleetMember, report: FleetReport) -> bool:
+    """Tell whether a GPU is slow in nothing but what a finding names its whole group for."""
+    groups = {f"{one.attribute} {one.value}" for one in report.findings if one.code is FindingCode.SLOW_GROUP}
+    return bool(member.slow) and all(one.against in groups for one in member.slow)
 
 
 def headline(report: FleetReport) -> str:
@@ -111,7 +123,8 @@ def slow_text(member: FleetMember) -> str:
     return ", ".join(named) + more
 
 
-def _conditions(report: FleetReport) -> str:
+def conditions_text(report: FleetReport) -> str:
+    """Return what was measured at the same time; "" where nobody said."""
     words = {
         "gpu": "one GPU of a node at a time",
         "node": "all GPUs of a node at the same time",

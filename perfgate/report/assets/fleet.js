@@ -18,11 +18,11 @@
   let columns = 1, rows = nodes.length, cursor = null;
 
   const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const mix = (from, to, share) => `color-mix(in srgb, ${to} ${Math.round(100 * share)}%, ${from})`;
   const tones = () => ({
     slow: token("--regressed"), invalid: token("--invalid"), missing: token("--line"), unjudged: token("--inconclusive"),
-    healthy: token("--calm"), fast: token("--unchanged"), line: token("--line"), ink: token("--ink"), paper: token("--paper"),
+    healthy: mix(token("--paper"), token("--calm"), 0.55), fast: token("--unchanged"), line: token("--line"), ink: token("--ink"), paper: token("--paper"),
   });
-  const mix = (from, to, share) => `color-mix(in srgb, ${to} ${Math.round(100 * share)}%, ${from})`;
 
   function tone(gpu, shown, colours) {
     if (shown < 0) return colours[standings[gpu[2]]];
