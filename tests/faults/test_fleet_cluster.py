@@ -155,13 +155,6 @@ def test_deliver__gpus_that_other_work_holds_are_missing_not_waited_for_forever(
     assert all("held by other work" in reason for reason in lost.values())
 
 
-def test_joined__no_cluster_there_is_an_error_in_words() -> None:
-    from perfgate.cluster.dispatch import joined
-
-    with pytest.raises(ConfigurationError, match="no Ray cluster"), joined("127.0.0.1:1"):
-        pass
-
-
 def plan(cluster: Any, **changes: Any) -> FleetPlan:
     slow = ("--inject", "bandwidth.copy*=+5%")
     seeds = {(node, gpu): ("--seed", f"{i}{gpu}") for i, node in enumerate(NODES) for gpu in range(GPUS)}
