@@ -33,7 +33,7 @@ from perfgate.core.fleet_report import FindingCode, Standing
 from perfgate.core.policy import Policy
 from perfgate.core.run import Block, CaseLaunch, Run
 from perfgate.storage.documents import read_run
-from perfgate.storage.fleet_folder import write_seat_run
+from perfgate.storage.fleet_folder import FleetManifest, write_manifest, write_seat_run
 from perfgate.workflow.devices import recordings_folder
 from perfgate.workflow.fleet_judging import FleetInput, fleet_baselines, judged_fleet
 from perfgate.workflow.fleet_measuring import FleetPlan, measured_fleet
@@ -120,14 +120,14 @@ def judging(runs: int) -> bool:
     try:
         # A hundred different runs, again and again: what is read and judged is the same work.
         different = [drawn(session, generator, {}) for _ in range(100)]
-        for index in range(runs):
-            write_seat_run(folder, Seat(node=f"n{index // 8:04}", gpu=index % 8), different[index % 100])
+        seats = tuple(Seat(node=f"n{index // 8:04}", gpu=index % 8) for index in range(runs))
+        write_manifest(folder, FleetManifest(arguments=(), concurrency="gpu", seats=seats))
+        for index, seat in enumerate(seats):
+            write_seat_run(folder, seat, different[index % 100])
         size = sum(path.stat().st_size for path in folder.rglob("*.gz"))
         print(f"{runs} runs of {len(session.cases)} cases, {size / 1e6:.0f} MB")
         began_s = time.monotonic()
-        judged = judged_fleet(
-            FleetInput(folder=folder / "runs", policy=Policy(), baselines=fleet_baselines(Path("baselines")))
-        )
+        judged = judged_fleet(FleetInput(folder=folder, policy=Policy(), baselines=fleet_baselines(Path("baselines"))))
         took_s = time.monotonic() - began_s
     finally:
         shutil.rmtree(folder)

@@ -169,13 +169,19 @@ def _with_wrong_outputs(report: Report, *sessions: Session) -> Report:
 def compared(
     baseline: Baseline, source: str, candidate: Run, policy: Policy, confirmation: Run | None = None
 ) -> Report:
-    """Judge a run against a baseline; measures nothing.
+    """Judge a run against a baseline, for a person to read; measures nothing. See ``judged``."""
+    report = judged(baseline, source, candidate, policy, confirmation)
+    return shown(report, confirmation or candidate)
+
+
+def judged(baseline: Baseline, source: str, candidate: Run, policy: Policy, confirmation: Run | None = None) -> Report:
+    """Judge a run against a baseline, and no more.
 
     A run that ended at an early stage of the policy is judged as that stage judged it: with so few
     launches it can be shown to be unchanged, not to be slower. Any other run gets one look.
     """
     early = {launches: look for look, launches in enumerate(policy.stages[:-1])}
-    report = judge(
+    return judge(
         baseline=baseline,
         candidate=candidate,
         policy=policy,
@@ -184,7 +190,6 @@ def compared(
         look=early.get(len(candidate.launches)),
         confirmation=confirmation,
     )
-    return shown(report, confirmation or candidate)
 
 
 def shown(report: Report, run: Run) -> Report:

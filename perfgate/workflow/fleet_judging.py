@@ -19,9 +19,9 @@ from perfgate.core.run import Run
 from perfgate.core.verdict import CaseVerdict, CheckVerdict
 from perfgate.errors import ConfigurationError, DocumentError, PerfgateError
 from perfgate.storage.baselines import StoredBaseline, list_baselines
-from perfgate.storage.documents import read_baseline, read_run
-from perfgate.storage.fleet_folder import StoredRun, read_manifest, stored_runs
-from perfgate.workflow.checking import compared
+from perfgate.storage.documents import read_baseline
+from perfgate.storage.fleet_folder import StoredRun, read_manifest, read_seat_run, stored_runs
+from perfgate.workflow.checking import judged
 from perfgate.workflow.measuring import utc_text
 
 # Starting processes costs more than they save below this many runs.
@@ -131,7 +131,7 @@ def read_labels(path: Path | None) -> dict[str, dict[str, str]]:
 
 
 def _read(stored: Sequence[StoredRun], given: FleetInput) -> list[Member | Vacancy]:
-    read = partial(_member, policy=given.policy, baselines=given.baselines)
+    read = partial(_member, folder=given.folder, policy=given.policy, baselines=given.baselines)
     workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 61)
     if len(stored) < _FEW_RUNS or workers == 1:
         return [read(one) for one in stored]
@@ -139,10 +139,12 @@ def _read(stored: Sequence[StoredRun], given: FleetInput) -> list[Member | Vacan
         return list(pool.map(read, stored, chunksize=max(1, min(64, len(stored) // (4 * workers)))))
 
 
-def _member(stored: StoredRun, *, policy: Policy, baselines: tuple[StoredBaseline, ...]) -> Member | Vacancy:
+def _member(
+    stored: StoredRun, *, folder: Path, policy: Policy, baselines: tuple[StoredBaseline, ...]
+) -> Member | Vacancy:
     """Read one run and judge it by its baseline; also in another process."""
     try:
-        run = read_run(stored.path)
+        run = read_seat_run(folder, stored)
     except DocumentError as error:
         return Vacancy(seat=stored.seat, reason=f"its document is damaged: {error.message}")
     return member_of(stored.seat, run, baseline_standing(run, policy, baselines))
@@ -160,7 +162,7 @@ def baseline_standing(run: Run, policy: Policy, baselines: Iterable[StoredBaseli
     )
     baseline = replace(found.baseline, sessions=tuple(one for one in sessions if one.cases))
     try:
-        report = compared(baseline, found.path.name, run, policy)
+        report = judged(baseline, found.path.name, run, policy)
     except PerfgateError as error:
         return BaselineStanding(verdict=f"not judged: {error.message}", is_judged=False)
     regressed = {
