@@ -62,4 +62,5 @@ def test_content_of__takes_no_tag_that_is_only_similar(tag: str) -> None:
 
 
 def test_formats__name_themselves() -> None:
-    assert [one.tag for one in FORMATS.values()] == ["perfgate.run/1", "perfgate.baseline/1", "perfgate.report/1"]
+    kinds = ("run", "baseline", "report", "fleet")
+    assert [one.tag for one in FORMATS.values()] == [f"perfgate.{kind}/1" for kind in kinds]
