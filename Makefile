@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup
 
-.PHONY: setup check test lint format schemas gpu-test golden wheel lowest newest clean
+.PHONY: setup check test lint tutorial docs format schemas gpu-test golden wheel lowest newest clean
 
 setup: $(SETUP)
 
