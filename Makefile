@@ -51,6 +51,15 @@ golden: setup
 	$(BIN)/python -m pytest -q -m "not gpu" --update-golden tests/golden tests/unit/report tests/unit/suite
 	@git --no-pager diff --stat -- tests; git --no-pager diff --unified=1 -- tests
 
+# The documentation as a site, in build/site; a broken link is an error.
+docs: setup
+	$(BIN)/python -m pip install -q --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# docs/tutorial.md to the letter, in an empty clone and a new environment.
+tutorial:
+	$(PYTHON) scripts/follow_tutorial.py
+
 wheel: setup
 	rm -rf dist
 	$(BIN)/python -m build
