@@ -5,7 +5,9 @@ from collections.abc import Iterable, Sequence
 from perfgate.report.escape import code, escaped
 
 # Columns of numbers stand on the right.
-_NUMBERS = frozenset({"baseline", "now", "before", "after", "change", "margin", "FLOP/B", "of its roof", "launches"})
+_NUMBERS = frozenset(
+    {"base", "baseline", "now", "before", "after", "change", "margin", "FLOP/B", "of its roof", "launches"}
+)
 LONGEST_NAME = 120
 _LONGEST_TEXT = 600
 _NO_BREAK = "\N{NO-BREAK SPACE}"

@@ -172,7 +172,7 @@ class _Contest:
             base_name=name,
         )
         report = shown(judged_against(sides, self.policy, now_utc()), sides.head)
-        stored = stored_verdict(self.asked.baseline_place, head_run, self.head, self.policy)
+        stored = stored_verdict(self.asked.baseline_place, base_run, self.head, self.policy)
         report = told(report, (*self.notices, *((stored,) if stored is not None else ())))
         if self.broken and report.exit_code in _WEAKER:
             report = replace(report, exit_code=int(ExitCode.USAGE))

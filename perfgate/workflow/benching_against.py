@@ -112,7 +112,7 @@ class TestsAgainstBase:
         name = ground.name(is_measured=bool(differing))
         sides = replace(sides_of(base_run, head_run), base_name=name, is_redefined=False)
         report = shown(judged_against(sides, policy, now_utc()), sides.head)
-        stored = stored_verdict(self.baseline_place, head_run, Selection(suite=""), policy)
+        stored = stored_verdict(self.baseline_place, base_run, Selection(suite=""), policy)
         broken = [
             Caveat(code=BASE_BROKEN, message=f"the base's {name} cannot be collected, so its tests are new: {why}")
             for name, why in base.broken.items()

@@ -60,7 +60,7 @@ def rejudged(path: Path, layout: Layout, selection: Selection, *, is_baseline_na
     place = resource_folder("baselines") if is_shipped else layout.baseline
     base = _beside(path, BASE_FILE)
     if base is not None:
-        return _rejudged_against(str(path), base, run, policy, stored_verdict(place, run, selection, policy))
+        return _rejudged_against(str(path), base, run, policy, stored_verdict(place, base, selection, policy))
     confirmation = _beside(path, CONFIRMATION_FILE)
     search = find_baseline(place, run.gpu)
     if search.found is not None:

@@ -1,4 +1,8 @@
-"""What the stored baseline says of a change that is judged by its base: told beside, never decisive."""
+"""What the stored baseline says of the base that a change is judged by: told beside, never decisive.
+
+The change made it slower, and this machine is slower than it was, are two findings: the second is the base's, which
+holds nothing of the change.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,23 +19,23 @@ from perfgate.workflow.cases import Selection
 from perfgate.workflow.checking import compared, selected_baseline
 
 
-def stored_verdict(place: Path, head: Run, selection: Selection, policy: Policy) -> Caveat | None:
-    """Judge the launches of a change that were measured in turn by the stored baseline of this GPU.
+def stored_verdict(place: Path, base: Run, selection: Selection, policy: Policy) -> Caveat | None:
+    """Judge the launches of a base that were measured in turn by the stored baseline of this GPU.
 
     None where nothing was measured, there is no baseline, or it knows none of the cases.
     """
-    launches = tuple(launch for launch in head.launches if launch.index >= FIRST_INDEX)
-    measured = {case_id: info for case_id, info in head.cases.items() if any(case_id in one.cases for one in launches)}
+    launches = tuple(launch for launch in base.launches if launch.index >= FIRST_INDEX)
+    measured = {case_id: info for case_id, info in base.cases.items() if any(case_id in one.cases for one in launches)}
     if not measured:
         return None
     try:
-        found = find_baseline(place, head.gpu).found
+        found = find_baseline(place, base.gpu).found
         if found is None:
             return None
         baseline = selected_baseline(found.baseline, replace(selection, cases=tuple(measured)))
         if not any(session.cases for session in baseline.sessions):
             return None
-        report = compared(baseline, found.path.name, replace(head, cases=measured, launches=launches), policy)
+        report = compared(baseline, found.path.name, replace(base, cases=measured, launches=launches), policy)
     except PerfgateError as error:
         return Caveat(code=STORED_BASELINE, message=f"the stored baseline gives no verdict: {error.message}")
     slower = [
@@ -39,9 +43,9 @@ def stored_verdict(place: Path, head: Run, selection: Selection, policy: Policy)
         for case in report.cases
         if case.verdict in (CaseVerdict.REGRESSED, CaseVerdict.SUSPECTED) and case.change is not None
     ]
-    told = f": {', '.join(slower)}" if slower else ""
+    told = f": {', '.join(slower)}, by the machine or an earlier change" if slower else ""
     return Caveat(
         code=STORED_BASELINE,
-        message=f"this machine against its stored baseline {found.path.name}: {report.verdict}{told}",
+        message=f"the base against this machine's stored baseline {found.path.name}: {report.verdict}{told}",
         remedy="the comparison with the base decides",
     )

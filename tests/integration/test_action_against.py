@@ -136,7 +136,7 @@ def test_check__tells_the_stored_baselines_verdict_beside(world: World) -> None:
     assert done.verdict == "regressed", done.log
     body = world.github.bodies()[-1]
     assert "Beside it:" in body
-    assert "against its stored baseline h200.json" in body
+    assert "stored baseline h200.json" in body
 
 
 def artifact(job: Job) -> dict[str, bytes]:
