@@ -75,8 +75,12 @@ class Ground:
         head = self.repository.commit_id("HEAD")
         if head is None or self.repository.tree_id(head) != self.repository.tree_id(self.commit):
             return False
-        status = run_git(self.repository.top, ("status", "--porcelain", "--untracked-files=normal"))
-        return status.returncode == 0 and not status.stdout.strip()
+        status = run_git(self.repository.top, ("status", "--porcelain", "-z", "--untracked-files=normal"))
+        changed = status.stdout.decode(errors="surrogateescape").split("\0")
+        # What Python leaves beside a suite that it has loaded changes nothing.
+        return status.returncode == 0 and not any(
+            one and not (one.startswith("?? ") and "__pycache__" in one[3:].split("/")) for one in changed
+        )
 
     def policy(self, named: Path | None) -> Policy:
         """Return the base's policy where it has one, so that a change cannot loosen its own gate; else the change's.

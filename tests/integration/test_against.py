@@ -43,7 +43,7 @@ def project(workplace: Path, temporary: Path) -> Path:
     """A repository with a suite of one program; its last commit is the base of what a test changes."""
     git(workplace, "init", "--quiet", "--initial-branch=main")
     write(workplace, {"perfgate.toml": POLICY, "benchmarks/suite.py": SUITE, "benchmarks/tool.py": TOOL.format(2)})
-    write(workplace, {".gitignore": "perfgate-results\n__pycache__\n"})
+    write(workplace, {".gitignore": "perfgate-results\n"})
     commit(workplace)
     return workplace
 
