@@ -1,6 +1,7 @@
 """Reading, writing and both at once in the memory of another GPU, by kernels of this one.
 
-The link is part of a case's id: with fewer links, or slower ones, it is another case.
+The link is part of a case's id: with fewer links, or slower ones, it is another case. Reported, not gated: whether a
+second GPU is visible is no part of a GPU's identity, and a baseline that has it would fail where it is not.
 """
 
 import numpy as np
@@ -37,6 +38,7 @@ def peer_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
             work=Work(read_bytes=_SIZE_BYTES, memory_level=MemoryLevel.PEER),
             prepare=_prepared_read,
             sources=(SOURCE, "data.cu"),
+            gated=False,
             predicted_s=_SIZE_BYTES / _SLOWEST_BYTES_PER_S,
         ),
         Case(
@@ -45,6 +47,7 @@ def peer_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
             work=Work(write_bytes=_SIZE_BYTES, memory_level=MemoryLevel.PEER),
             prepare=_prepared_write,
             sources=(SOURCE, "data.cu"),
+            gated=False,
             predicted_s=_SIZE_BYTES / _SLOWEST_BYTES_PER_S,
         ),
         Case(
@@ -58,6 +61,7 @@ def peer_cases(gpu: Gpu) -> tuple[Case | AbsentCase, ...]:
             ),
             prepare=_prepared_exchange,
             sources=(_EXCHANGE_SOURCE, "data.cu"),
+            gated=False,
             predicted_s=_SIZE_BYTES / _SLOWEST_BYTES_PER_S,
         ),
     )

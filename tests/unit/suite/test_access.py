@@ -132,6 +132,7 @@ def test_peer_cases__have_the_link_in_their_ids() -> None:
     cases = [case for case in built_in_suite("full", PAIR).cases if case.work.memory_level is MemoryLevel.PEER]
     assert [case.id.split("[")[0] for case in cases] == [f"bandwidth.peer_{one}" for one in ("read", "write", "both")]
     assert all(case.id.endswith(",link=nvlink-18x26.6]") for case in cases)
+    assert not any(case.gated for case in cases)
     assert [(case.work.read_bytes > 0, case.work.write_bytes > 0) for case in cases] == [
         (True, False),
         (False, True),
