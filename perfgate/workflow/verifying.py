@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfgate.core.case import Timing
+from perfgate.core.case import MemoryLevel, Timing
 from perfgate.core.codec import encode
 from perfgate.core.counters import CountedCase, counted_case, summed
 from perfgate.core.device import Device, DeviceKind
@@ -96,5 +96,8 @@ def counted(device: Device, selection: Selection, roofs: Roofs, *, wait: bool = 
 
 
 def _has_work(info: CaseInfo) -> bool:
+    """Tell whether counters could confirm a case's work: copies to and from the host run no kernel."""
     work = info.work
+    if work.memory_level is MemoryLevel.PCIE:
+        return False
     return info.timing.is_of_work and info.timing is not Timing.PROGRAM and bool(work.work_flop or work.moved_bytes)
