@@ -118,7 +118,7 @@ def slow_groups(
         margin: relative.
         alpha: error rate of all groups together.
     """
-    from scipy.stats import mannwhitneyu
+    from scipy.stats import mannwhitneyu  # type: ignore[attr-defined, unused-ignore]  # exported, but only in stubs
 
     levels = {name: _groups(labels) for name, labels in attributes.items()}
     looked_at = max(sum(len(groups) for groups in levels.values()), 1)
