@@ -1,12 +1,12 @@
 """Products on a real GPU's tensor cores at shapes that end inside tiles, by the kernel that its architecture runs."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perfgate.core.case import Suite
+from perfgate.resources import cache_folder
 from perfgate.suite.product import BF16, FP8, FP16, INT8, TF32, Format, Shape, product_case
 from perfgate.suite.sizes import DoesNotFitError
 from perfgate.suite.tensor_gemm import tensor_kernel
@@ -15,11 +15,10 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def session() -> Iterator[Any]:
     from perfgate.devices.cuda.session import opened_session
 
-    cache: Path = tmp_path_factory.mktemp("cache")
-    with opened_session("", lambda _: Suite(name="none", cases=()), cache) as opened:
+    with opened_session("", lambda _: Suite(name="none", cases=()), cache_folder()) as opened:
         yield opened
 
 
@@ -47,7 +46,6 @@ def test_product__is_right_at_any_shape(session: Any, form: Format, shape: Shape
     with session.open_case(case.id) as opened:
         opened.poison()
         assert "unwritten" in opened.verify().detail
-        for _ in range(opened.sets):
-            opened.time_batch(executions=opened.sets, samples=1)
+        opened.time_batch(executions=opened.sets, samples=1)
         verification = opened.verify()
         assert verification.passed, str(verification)
