@@ -10,6 +10,8 @@
 #include "mma.cuh"
 #include "multistage.cuh"
 
+typedef unsigned short u16;
+
 template <Operand OPERAND, typename Element, typename Accumulator, typename Result>
 struct ProductMma {
     typedef Element Word;
@@ -88,15 +90,15 @@ struct ProductMma {
     }
 
     // `count` of two neighbours; where it is constantly two, the row is aligned to both.
-    static __device__ __forceinline__ void store_pair(unsigned short* to, const float* sum, u32 count) {
+    static __device__ __forceinline__ void store_pair(u16* to, const float* sum, u32 count) {
         const u32 pair = packed<OPERAND>(sum[0], sum[1]);
         if (count == 2 && reinterpret_cast<u64>(to) % 4 == 0) {
             *reinterpret_cast<u32*>(to) = pair;
             return;
         }
-        to[0] = (unsigned short)pair;
+        to[0] = (u16)pair;
         if (count > 1) {
-            to[1] = (unsigned short)(pair >> 16);
+            to[1] = (u16)(pair >> 16);
         }
     }
     template <typename Stored>
@@ -111,9 +113,8 @@ struct ProductMma {
 // Grid: any number of blocks; they walk over the tiles. a, b and c are aligned to 16 bytes; k > 0. Shared memory:
 // STAGES times 128 (TILE_M + TILE_N) bytes.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    gemm_fp16(const unsigned short* __restrict__ a, const unsigned short* __restrict__ b, unsigned short* __restrict__ c,
-              u32 m, u32 n, u32 k) {
-    product<ProductMma<Operand::FP16, unsigned short, float, unsigned short>>(a, b, c, m, n, k);
+    gemm_fp16(const u16* __restrict__ a, const u16* __restrict__ b, u16* __restrict__ c, u32 m, u32 n, u32 k) {
+    product<ProductMma<Operand::FP16, u16, float, u16>>(a, b, c, m, n, k);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -123,9 +124,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    gemm_bf16(const unsigned short* __restrict__ a, const unsigned short* __restrict__ b, unsigned short* __restrict__ c,
-              u32 m, u32 n, u32 k) {
-    product<ProductMma<Operand::BF16, unsigned short, float, unsigned short>>(a, b, c, m, n, k);
+    gemm_bf16(const u16* __restrict__ a, const u16* __restrict__ b, u16* __restrict__ c, u32 m, u32 n, u32 k) {
+    product<ProductMma<Operand::BF16, u16, float, u16>>(a, b, c, m, n, k);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -136,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    gemm_fp8(const u8* __restrict__ a, const u8* __restrict__ b, unsigned short* __restrict__ c, u32 m, u32 n, u32 k) {
-    product<ProductMma<Operand::E4M3, u8, float, unsigned short>>(a, b, c, m, n, k);
+    gemm_fp8(const u8* __restrict__ a, const u8* __restrict__ b, u16* __restrict__ c, u32 m, u32 n, u32 k) {
+    product<ProductMma<Operand::E4M3, u8, float, u16>>(a, b, c, m, n, k);
 }
 #endif

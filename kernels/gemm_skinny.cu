@@ -3,11 +3,11 @@
 // FLOP:  2 m n k
 // Bytes: 2 (m k + n k + m n)
 //
-// Memory-bound: B streams through once. A block makes 16 x TILE_N of C over all of k, so that nothing is added up between
-// blocks. Its warps take turns along k, 128 bytes of each row at a time, and load what they multiply straight into
-// registers, each load anew as soon as it was used and without a barrier; their sums are added in order at the end, so
-// that results do not vary. The order of terms is free, so that a lane takes 16 neighbouring bytes for two products,
-// whose instruction has them apart. A, the same for all blocks, comes from the L2.
+// Memory-bound: B streams through once. A block makes 16 x TILE_N of C over all of k, so that nothing is added up
+// between blocks. Its warps take turns along k, 128 bytes of each row at a time, and load what they multiply straight
+// into registers, each load anew as soon as it was used and without a barrier; their sums are added in order at the
+// end, so that results do not vary. The order of terms is free, so that a lane takes 16 neighbouring bytes for two
+// products, whose instruction has them apart. A, the same for all blocks, comes from the L2.
 // Any m, n, k is right: rows outside repeat others and are not stored, terms outside are zero.
 // Architectures: 8.0 and later, which have BF16.
 //
@@ -90,7 +90,8 @@ __device__ __forceinline__ void multiply(float (&sum)[4], const Fragment (&a)[2]
     const uint4 columns[2] = {b.first, b.second};
 #pragma unroll
     for (u32 i = 0; i < 2; ++i) {
-        const u32 a_first[4] = {upper[i].x, lower[i].x, upper[i].y, lower[i].y}, b_first[2] = {columns[i].x, columns[i].y};
+        const u32 a_first[4] = {upper[i].x, lower[i].x, upper[i].y, lower[i].y};
+        const u32 b_first[2] = {columns[i].x, columns[i].y};
         const u32 a_second[4] = {upper[i].z, lower[i].z, upper[i].w, lower[i].w};
         const u32 b_second[2] = {columns[i].z, columns[i].w};
         multiply_16x8<Operand::BF16>(sum, a_first, b_first);
@@ -134,8 +135,8 @@ struct Turn {
 
 // Adds a turn to the sums; with RELOADED the turn at `at` takes its place, each part as soon as it is free.
 template <bool GUARDED, bool RELOADED>
-__device__ __forceinline__ void add(float (&sum)[GROUPS][4], Turn<GUARDED>& turn, const u16* a, const u16* b, u32 m, u32 n,
-                                    u32 at, u32 k) {
+__device__ __forceinline__ void add(float (&sum)[GROUPS][4], Turn<GUARDED>& turn, const u16* a, const u16* b, u32 m,
+                                    u32 n, u32 at, u32 k) {
     Fragment rows[2];
 #pragma unroll
     for (u32 i = 0; i < 2; ++i) {
@@ -175,8 +176,8 @@ __device__ __forceinline__ void add_up(float (&sum)[GROUPS][4], const u16* a, co
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-// Grid: ceil(n / TILE_N) x ceil(m / 16). a, b and c are aligned to 16 bytes; k > 0. Shared memory: 64 WARPS (TILE_N + 8)
-// bytes.
+// Grid: ceil(n / TILE_N) x ceil(m / 16). a, b and c are aligned to 16 bytes; k > 0. Shared memory: 64 WARPS
+// (TILE_N + 8) bytes.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     gemm_skinny_bf16(const u16* __restrict__ a, const u16* __restrict__ b, u16* __restrict__ c, u32 m, u32 n, u32 k) {
     extern __shared__ uint4 shared[];

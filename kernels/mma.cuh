@@ -1,7 +1,8 @@
-// Tensor-core instructions of one warp, as every architecture since 7.5 has them: fragments from shared memory, products
-// of 16 x 8 and 32 bytes of depth. A fragment's registers hold four bytes of depth each, whatever the type: of 16 rows of
-// A those of lane / 4 and that plus 8 at depth 4 (lane % 4), then both at 16 bytes more; of 8 rows of B that of lane / 4
-// at the same two depths. A sum's hold columns 2 (lane % 4) and the next one of row lane / 4, then of that plus 8.
+// Tensor-core instructions of one warp, as every architecture since 7.5 has them: fragments from shared memory,
+// products of 16 x 8 and 32 bytes of depth. A fragment's registers hold four bytes of depth each, whatever the type: of
+// 16 rows of A those of lane / 4 and that plus 8 at depth 4 (lane % 4), then both at 16 bytes more; of 8 rows of B that
+// of lane / 4 at the same two depths. A sum's hold columns 2 (lane % 4) and the next one of row lane / 4, then of that
+// plus 8.
 #pragma once
 
 #include "types.cuh"

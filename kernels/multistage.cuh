@@ -2,8 +2,8 @@
 //
 // Operands come through a ring of STAGES tiles in shared memory, each 128 bytes deep, that cp.async fills in the
 // background; what is multiplied is in registers one unit before. Blocks stay and walk over tiles: the loads of the
-// next tile run while the last one is stored. Rows of a tile are 128 bytes whose eight chunks of 16 are swapped from row
-// to row, so that what a warp loads at once lies in different banks.
+// next tile run while the last one is stored. Rows of a tile are 128 bytes, whose eight chunks of 16 are swapped from
+// row to row, so that what a warp loads at once lies in different banks.
 //
 // Any m, n, k is right: chunks outside are filled with zeros, rows that are no multiple of 16 bytes are copied by
 // elements. Architectures: all; without cp.async (7.5) loads wait.
@@ -33,9 +33,6 @@ typedef unsigned char u8;
 #endif
 #ifndef BLOCKS
 #define BLOCKS 1
-#endif
-#ifndef A_BUFFERS
-#define A_BUFFERS 1
 #endif
 #ifndef GROUP
 #define GROUP 8
@@ -71,7 +68,8 @@ __device__ __forceinline__ void copy_chunk(u8* stages, u32 offset, const u8* fro
                      : "memory");
     }
 #else
-    *reinterpret_cast<uint4*>(stages + offset) = inside ? *reinterpret_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0);
+    const uint4 zeros = make_uint4(0, 0, 0, 0);
+    *reinterpret_cast<uint4*>(stages + offset) = inside ? *reinterpret_cast<const uint4*>(from) : zeros;
 #endif
 }
 
@@ -196,13 +194,14 @@ __device__ __forceinline__ void multistage_product(u8* stages, const void* a, co
         into = into == own + (STAGES - 1) * STAGE_BYTES ? own : into + STAGE_BYTES;
     };
 
-    typename Product::A fragment_a[A_BUFFERS][WARP_M / MMA_M];
+    // Rows of A are loaded anew as soon as they are multiplied, for which B must be there twice.
+    typename Product::A fragment_a[WARP_M / MMA_M];
     typename Product::B fragment_b[2];
     const u32 own_a = warp_m * ROW_BYTES + Product::own_a();
     const u32 own_b = (TILE_M + warp_n) * ROW_BYTES + Product::own_b();
     u32 stage = 0;
     const auto load_a = [&](u32 unit, u32 i) {
-        Product::load(fragment_a[unit % A_BUFFERS][i], stages, stage + own_a, i * MMA_M, unit);
+        Product::load(fragment_a[i], stages, stage + own_a, i * MMA_M, unit);
     };
     const auto load_b = [&](u32 unit) { Product::load(fragment_b[unit % 2], stages, stage + own_b, 0, unit); };
 
@@ -245,13 +244,8 @@ __device__ __forceinline__ void multistage_product(u8* stages, const void* a, co
                     load_b(next);
 #pragma unroll
                     for (u32 i = 0; i < WARP_M / MMA_M; ++i) {
-                        if (A_BUFFERS == 2) {
-                            load_a(next, i);
-                        }
-                        Product::multiply(sum[i], fragment_a[unit % A_BUFFERS][i], fragment_b[unit % 2]);
-                        if (A_BUFFERS == 1) {
-                            load_a(next, i);
-                        }
+                        Product::multiply(sum[i], fragment_a[i], fragment_b[unit % 2]);
+                        load_a(next, i);
                         if (unit == 0) {
                             fetch(i * PASSES / (WARP_M / MMA_M), (i + 1) * PASSES / (WARP_M / MMA_M));
                         }
