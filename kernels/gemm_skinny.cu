@@ -18,10 +18,14 @@
 #define TILE_N 64
 #endif
 #ifndef WARPS
-#define WARPS 16
+#define WARPS 8
 #endif
 #ifndef BLOCKS
 #define BLOCKS 1
+#endif
+
+#ifndef ROTATED
+#define ROTATED 1
 #endif
 
 #define TILE_M 16
@@ -38,7 +42,7 @@ typedef unsigned short u16;
 __device__ __forceinline__ uint4 streamed(const u16* from) {
 #if __CUDA_ARCH__
     uint4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                  : "l"(from));
     return v;
@@ -167,9 +171,12 @@ __device__ __forceinline__ void add_up(float (&sum)[GROUPS][4], const u16* a, co
         }
         return;
     }
-    turn.load(a, b, m, n, own, k);
+    const u32 turns = k / (WARPS * TURN);
+    u32 at = ROTATED * (blockIdx.x % turns) * WARPS * TURN;
+    turn.load(a, b, m, n, at + own, k);
 #pragma unroll 1
-    for (u32 at = WARPS * TURN; at < k; at += WARPS * TURN) {
+    for (u32 i = 1; i < turns; ++i) {
+        at = at + WARPS * TURN == k ? 0 : at + WARPS * TURN;
         add<GUARDED, true>(sum, turn, a, b, m, n, at + own, k);
     }
     add<GUARDED, false>(sum, turn, a, b, m, n, 0, k);
