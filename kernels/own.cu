@@ -76,3 +76,15 @@ extern "C" __global__ void count_poison(const u32* __restrict__ out, u64 count, 
         atomicMin(&tally->first, first);
     }
 }
+
+// A hash of words by their places: two sums of mixed words, the same in whatever order they are added.
+extern "C" __global__ void hash_words(const u32* __restrict__ words, u64 count, u64* sums) {
+    u64 one = 0, other = 0;
+    for (u64 i = first_index(); i < count; i += index_stride()) {
+        const u64 mixed = random_bits(words[i], i);
+        one += mixed;
+        other += random_bits(mixed, i);
+    }
+    atomicAdd(&sums[0], one);
+    atomicAdd(&sums[1], other);
+}

@@ -15,6 +15,7 @@ import numpy as np
 from perfgate.api.axes import case_id
 from perfgate.api.comparing import compared
 from perfgate.api.device_arrays import DeviceArray, device_array, host_values
+from perfgate.api.digest import digesting
 from perfgate.api.stream import Stream
 from perfgate.core.case import Case, Timing, Unit, Work
 from perfgate.core.toolbox import Toolbox, Verification, Workload
@@ -134,6 +135,7 @@ def _workload(identity: str, execution: Execution, toolbox: Toolbox, close: Call
         close=close,
         is_foreign=True,
         outputs=tuple(outputs),
+        digest=digesting(toolbox, outputs),
     )
 
 

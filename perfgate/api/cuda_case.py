@@ -12,6 +12,7 @@ import numpy as np
 from perfgate.api.arrays import Array, InOut, Input, Output
 from perfgate.api.axes import case_id
 from perfgate.api.comparing import compared
+from perfgate.api.digest import digesting
 from perfgate.api.filling import fill_input, poison_scan
 from perfgate.core.case import AbsentCase, Case, MemoryLevel, Timing, Unit, Work
 from perfgate.core.gpu import Gpu
@@ -223,6 +224,10 @@ def _prepared(launch: _Launch, toolbox: Toolbox) -> Workload:
         poison=poison,
         verify=lambda: _verification(launch, toolbox, sets, unwritten, poison),
         outputs=tuple(buffer for _, buffer in sets[0].written(Output)),
+        # Of state that went on changing nothing is known.
+        digest=None
+        if any(isinstance(one, InOut) for one in launch.args)
+        else digesting(toolbox, [buffer for _, buffer in outputs]),
     )
 
 

@@ -43,6 +43,7 @@ class Workload:
         is_foreign: the executions are somebody's callables, which may synchronize or use another stream:
             the device watches for that before it times them.
         outputs: memory that the first execution writes, for that watch.
+        digest: hashes all outputs bit by bit; None where equal outputs need not be equally right.
     """
 
     executions: tuple[Callable[[], None], ...]
@@ -51,6 +52,7 @@ class Workload:
     close: Callable[[], None] = lambda: None
     is_foreign: bool = False
     outputs: tuple["Buffer", ...] = ()
+    digest: Callable[[], str] | None = None
 
     def __post_init__(self) -> None:
         if not self.executions:

@@ -1,5 +1,6 @@
 """``check --against``: the base laid out beside the change, both built, measured in turn, and judged by their pairs."""
 
+import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,9 +22,10 @@ from perfgate.core.sides import FIRST_INDEX, Sides, failures, sides_of
 from perfgate.core.verdict import CheckVerdict
 from perfgate.errors import ConfigurationError, DeviceError, ExitCode, WrongOutputError
 from perfgate.measure.injection import parse_injection
+from perfgate.measure.order import Side
 from perfgate.measure.supervisor import SessionInterruptedError
 from perfgate.workflow.accepting import now_utc
-from perfgate.workflow.cases import Selection, with_own_margins
+from perfgate.workflow.cases import Selection, SideFolders, with_own_margins
 from perfgate.workflow.checking import CheckResult, known_plans, shown
 from perfgate.workflow.gating import with_suites
 from perfgate.workflow.interleaving import measure_in_turn
@@ -86,8 +88,11 @@ class AgainstBase:
             PerfgateError: no verdict could be reached.
         """
         began_s = time.monotonic()
-        with laid_out_base(self.folder, self.revision) as ground:
-            contest = _Contest.of(self, ground)
+        with (
+            laid_out_base(self.folder, self.revision) as ground,
+            tempfile.TemporaryDirectory(prefix="perfgate-", ignore_cleanup_errors=True) as verified,
+        ):
+            contest = _Contest.of(self, ground, Path(verified))
             with held(self.device, self.selection, wait=self.wait) as clock_hz:
                 result = contest.result(clock_hz)
         return replace(result, report=replace(result.report, measured_s=time.monotonic() - began_s))
@@ -111,7 +116,7 @@ class _Contest:
     notices: tuple[Caveat, ...] = ()
 
     @classmethod
-    def of(cls, asked: AgainstBase, ground: Ground) -> "_Contest":
+    def of(cls, asked: AgainstBase, ground: Ground, verified: Path) -> "_Contest":
         """Build the sides and find their suites."""
         policy = asked.effective_policy or ground.policy(asked.policy)
         head = asked.selection
@@ -125,8 +130,13 @@ class _Contest:
         if set(broken) == set(head.own_suites) and not head.suite:
             broken = {}  # nothing is left to judge: the first is the error
         head = replace(head, own_suites=tuple(name for name in head.own_suites if name not in broken), answers={})
-        head = replace(head, settings={"blocks": _BLOCKS, **head.settings})
-        base = replace(head, own_suites=suites, inject=(), side=ground.side, answers={})
+        # Each side's own: what is right of one code says nothing of another.
+        places = [verified / side for side in (Side.BASE, Side.HEAD)]
+        for place in places:
+            place.mkdir()
+        base_side, head_side = replace(ground.side, verified=str(places[0])), SideFolders(verified=str(places[1]))
+        head = replace(head, settings={"blocks": _BLOCKS, **head.settings}, side=head_side)
+        base = replace(head, own_suites=suites, inject=(), side=base_side, answers={})
         base, unloadable = _loadable_base(base, gpu, ground)
         suites = base.own_suites
         if asked.trusts_suites:

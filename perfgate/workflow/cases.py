@@ -21,15 +21,17 @@ class SideFolders:
     Attributes:
         folder: where its launches work; "" for the current folder.
         forbidden: folder of the other state, that no module may come from; "" for none.
+        verified: folder where its launches keep what outputs they have verified; "" compares every launch's.
     """
 
     folder: str = ""
     forbidden: str = ""
+    verified: str = ""
 
     @property
     def options(self) -> dict[str, str]:
         """As a launch's order carries it."""
-        given = {"folder": self.folder, "forbidden": self.forbidden}
+        given = {"folder": self.folder, "forbidden": self.forbidden, "verified": self.verified}
         return {name: value for name, value in given.items() if value}
 
 

@@ -103,6 +103,7 @@ def _opened_session(order: LaunchOrder, journal: Journal) -> Iterator[tuple[Laun
         yield _with_programs(session, own, journal), timings | {case.id: case.timing for case in own}
         return
     from perfgate.devices.cuda.session import opened_session
+    from perfgate.devices.cuda.verified import VerifiedOutputs
     from perfgate.workflow.suites import joined_suite
 
     cases: list[Case] = []
@@ -112,7 +113,9 @@ def _opened_session(order: LaunchOrder, journal: Journal) -> Iterator[tuple[Laun
         cases.extend(found.cases)
         return found
 
-    with opened_session(rest, suite, cache_folder()) as opened:
+    kept = order.options.get("verified")
+    verified = VerifiedOutputs(Path(kept)) if kept else None
+    with opened_session(rest, suite, cache_folder(), verified) as opened:
         yield _with_programs(opened, cases, journal), opened.timings
 
 

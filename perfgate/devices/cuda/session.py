@@ -24,6 +24,7 @@ from perfgate.devices.cuda.nvml import Nvml, closing_nvml
 from perfgate.devices.cuda.peer import Peer
 from perfgate.devices.cuda.timing import QUEUE_LIMIT, StreamTimer
 from perfgate.devices.cuda.toolbox import CudaToolbox
+from perfgate.devices.cuda.verified import VerifiedOutputs
 from perfgate.devices.cuda.watch import LeakWatch, refuse_misuse
 from perfgate.errors import ConfigurationError, DeviceError
 
@@ -73,11 +74,19 @@ class CudaOpenCase:
         timer: of the stream.
         stream: that it is timed on.
         graph: a rotation of its executions, for a case whose replays are timed.
+        verified: outputs that earlier launches have verified.
     """
 
     def __init__(
-        self, case: Case, workload: Workload, timer: StreamTimer, stream: Any, graph: Graph | None = None
+        self,
+        case: Case,
+        workload: Workload,
+        timer: StreamTimer,
+        stream: Any,
+        graph: Graph | None = None,
+        verified: VerifiedOutputs | None = None,
     ) -> None:
+        self._verified = verified
         self._case = case
         self._workload = workload
         self._timer = timer
@@ -139,15 +148,33 @@ class CudaOpenCase:
             if self._leaks is not None:
                 self._leaks.refuse_leak()
             self._stream.synchronize()
-            return self._workload.verify()
+            verified, digesting = self._verified, self._workload.digest
+            if verified is None or digesting is None:
+                return self._workload.verify()
+            digest = digesting()
+            found = verified.known(self._case.id, digest)
+            if found is None:
+                found = self._workload.verify()
+                if found.passed:
+                    verified.keep(self._case.id, digest, found)
+            return found
 
 
 class CudaSession:
     """A launch session; made by ``opened_session``."""
 
     def __init__(
-        self, *, suite: Suite, toolbox: CudaToolbox, timer: StreamTimer, arena: Arena, stream: Any, nvml: Nvml
+        self,
+        *,
+        suite: Suite,
+        toolbox: CudaToolbox,
+        timer: StreamTimer,
+        arena: Arena,
+        stream: Any,
+        nvml: Nvml,
+        verified: VerifiedOutputs | None = None,
     ):
+        self._verified = verified
         self._cases = {case.id: case for case in suite.cases}
         self._toolbox = toolbox
         self._timer = timer
@@ -187,7 +214,7 @@ class CudaSession:
                 if case.timing is Timing.REPLAY:
                     graph = Graph(self._toolbox.stream, functools.partial(_run_all, rotation(workload.executions)))
                 self._note_code(case)
-            yield CudaOpenCase(case, workload, self._timer, self._stream, graph)
+            yield CudaOpenCase(case, workload, self._timer, self._stream, graph, self._verified)
         finally:
             with contextlib.suppress(driver().Error):
                 self._stream.synchronize()
@@ -252,13 +279,16 @@ class CudaSession:
 
 
 @contextlib.contextmanager
-def opened_session(selector: str, make_suite: Any, cache_folder: Path) -> Iterator[CudaSession]:
+def opened_session(
+    selector: str, make_suite: Any, cache_folder: Path, verified: VerifiedOutputs | None = None
+) -> Iterator[CudaSession]:
     """Open a launch session on a device.
 
     Args:
         selector: ``""``, an index or a UUID, as in ``devices.cuda.driver.found_device``.
         make_suite: function from the GPU to its Suite.
         cache_folder: where compiled kernels are kept.
+        verified: outputs that earlier launches have verified; None compares all of this one's.
 
     Raises:
         DeviceError, CompileError: the device, its context or the timing kernels cannot be had.
@@ -279,7 +309,13 @@ def opened_session(selector: str, make_suite: Any, cache_folder: Path) -> Iterat
         timer = StreamTimer(stream, timing, gpu.sm_count or 1, began_s)
         try:
             yield CudaSession(
-                suite=make_suite(gpu), toolbox=toolbox, timer=timer, arena=arena, stream=stream, nvml=nvml
+                suite=make_suite(gpu),
+                toolbox=toolbox,
+                timer=timer,
+                arena=arena,
+                stream=stream,
+                nvml=nvml,
+                verified=verified,
             )
         finally:
             with contextlib.suppress(drv.Error):

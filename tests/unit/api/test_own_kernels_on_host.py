@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from perfgate.core.gpu import Gpu
-from tests.unit.suite.fake_toolbox import bf16_words, random_integers, random_small_uniform
+from tests.unit.suite.fake_toolbox import FakeToolbox, bf16_words, random_integers, random_small_uniform
 from tests.unit.suite.host_toolbox import COMPILER, HostToolbox
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no g++ to run kernels on the CPU with")
@@ -52,3 +52,17 @@ def test_count_poison__counts_words_and_finds_the_first() -> None:
     args = (buffer, np.uint64(COUNT), tally)
     toolbox.kernel("own.cu", "count_poison").bind(grid=(2, 1, 1), block=(64, 1, 1), args=args)()
     assert list(toolbox.read(tally, np.uint64, 2)) == [2, 17]
+
+
+def test_hash_words__is_that_of_numpy_whatever_the_grid() -> None:
+    words = np.random.default_rng(1).integers(2**32, size=COUNT, dtype=np.uint32)
+    host, fake = HostToolbox(gpu=Gpu(name="host")), FakeToolbox(gpu=Gpu(name="fake"))
+    found = []
+    for toolbox, blocks in ((host, 1), (host, 3), (fake, 1)):
+        buffer, sums = toolbox.buffer(words.nbytes), toolbox.buffer(16)
+        toolbox.write(buffer, words)
+        toolbox.write(sums, np.zeros(2, dtype=np.uint64))
+        args = (buffer, np.uint64(COUNT), sums)
+        toolbox.kernel("own.cu", "hash_words").bind(grid=(blocks, 1, 1), block=(64, 1, 1), args=args)()
+        found.append(list(toolbox.read(sums, np.uint64, 2)))
+    assert found[0] == found[1] == found[2]

@@ -243,6 +243,23 @@ def bf16_words(values: np.ndarray) -> np.ndarray:
     return (values.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
 
 
+def _hash_words(bind: Bind) -> None:
+    words, count, sums = bind.args
+    index = np.arange(int(count), dtype=np.uint64)
+    mixed = _mixed(words.view(np.uint32)[: int(count)].astype(np.uint64), index)
+    with np.errstate(over="ignore"):
+        sums.view(np.uint64)[:2] += np.array([mixed.sum(), _mixed(mixed, index).sum()], dtype=np.uint64)
+
+
+def _mixed(seed: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """random_bits of random.cuh, of many seeds."""
+    with np.errstate(over="ignore"):
+        z = seed + (index + np.uint64(1)) * GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray(z ^ (z >> np.uint64(31)))
+
+
 def _count_poison(bind: Bind) -> None:
     target, count, tally = bind.args
     _tally(tally, target.view(np.uint32)[: int(count)] == np.uint32(0xFFFFFFFF))
@@ -440,6 +457,7 @@ KERNELS: dict[str, Callable[[Bind], None]] = {
     "fill_uniform_bf16": lambda bind: _fill_float(bind, 8, bf16_words),
     "fill_integers": _fill_integers,
     "count_poison": _count_poison,
+    "hash_words": _hash_words,
 }
 
 

@@ -18,6 +18,7 @@ from perfgate.devices.cuda import memory, session, timing, toolbox
 from perfgate.devices.cuda.cublas import WORKSPACE_BYTES
 from perfgate.devices.cuda.nvml import Nvml
 from perfgate.devices.cuda.session import CudaSession, architecture, opened_session, rotation
+from perfgate.devices.cuda.verified import VerifiedOutputs
 from perfgate.errors import ConfigurationError, DeviceError, DeviceMemoryError, WrongOutputError
 from perfgate.measure.loop import CaseLoop, Settings
 from tests.factories import H200
@@ -205,6 +206,43 @@ def test_open_case__without_memory_is_told_apart_from_other_failures(bench: Benc
 def test_measure__a_wrong_output_has_no_time(bench: Bench) -> None:
     with bench.opened(copy_case(passed=False)) as found, pytest.raises(WrongOutputError, match="wrong output"):
         loop_of(found).measure(COPY, Timing.EVENTS)
+
+
+def test_verify__compares_no_output_again_that_an_earlier_launch_verified(bench: Bench, tmp_path: Path) -> None:
+    compared: list[str] = []
+    made = copy_case()
+
+    def case(digest: str) -> Case:
+        def prepare(box: Toolbox) -> Workload:
+            workload = made.prepare(box)
+
+            def verify() -> Verification:
+                compared.append(digest)
+                return workload.verify()
+
+            return replace(workload, verify=verify, digest=lambda: digest)
+
+        return replace(made, prepare=prepare)
+
+    for kept, digest in ((None, "ab"), (tmp_path, "ab"), (tmp_path, "ab"), (tmp_path, "cd")):
+        suite = Suite(name="default", cases=(case(digest),))
+        verified = None if kept is None else VerifiedOutputs(kept)
+        opening = opened_session("", lambda _, suite=suite: suite, tmp_path, verified)  # type: ignore[misc]
+        with opening as found, found.open_case(COPY) as opened:
+            assert opened.verify().passed
+    assert compared == ["ab", "ab", "cd"]
+
+
+def test_verify__a_wrong_output_is_not_kept(bench: Bench, tmp_path: Path) -> None:
+    wrong = copy_case(passed=False)
+    suite = Suite(
+        name="default",
+        cases=(replace(wrong, prepare=lambda box: replace(wrong.prepare(box), digest=lambda: "ab")),),
+    )
+    for _ in range(2):
+        verified = VerifiedOutputs(tmp_path)
+        with opened_session("", lambda gpu: suite, tmp_path, verified) as found, found.open_case(COPY) as opened:
+            assert not opened.verify().passed
 
 
 def test_measure__an_error_of_a_kernel_while_it_is_timed_names_the_case(bench: Bench) -> None:
