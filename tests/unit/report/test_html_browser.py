@@ -1,5 +1,6 @@
 """Pages in a real browser: sorting, filtering, pointing, keys, dark systems, paper, accessibility, a thousand cases."""
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tests.unit.report.thousand_cases import thousand_cases
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")]
 
 
+@functools.cache
 def page_of_report(name: str = "regressed") -> str:
     report = REPORTS[name]()
     return render_html(report, run=run_of(report), history=moved()[0])
@@ -152,13 +154,12 @@ def test_page__is_never_wider_than_its_window(tmp_path: Path, width: int) -> Non
 def test_page_of_a_thousand_cases__opens_and_stays_usable(tmp_path: Path) -> None:
     """benchmarks/report_page.py measures the seconds; here only that nothing is left out or refused."""
     report = thousand_cases()
-    page = render_html(report, run=run_of(report, launches=6))
+    page = render_html(report, run=run_of(report, launches=3))
     assert len(page.encode()) <= 5e6
     probe = """
     const search = document.querySelector("#filter");
     search.value = "n=77]";
     search.dispatchEvent(new Event("input", { bubbles: true }));
-    const timing = performance.getEntriesByType("navigation")[0];
     return { rows: document.querySelectorAll("table.cases tbody tr").length,
       count: document.querySelector("form.controls [role=status]").textContent,
       live: JSON.parse(document.getElementById("roofline-numbers").textContent).cases.length };
