@@ -55,7 +55,7 @@ def render_counters(
     for case_id, why in failures.items():
         page.line(f"{case_id} was not executed: {why}", "yellow")
     if left_out:
-        page.line(f"without declared work: {', '.join(left_out)}", "dim")
+        page.line(f"without work that counters see: {', '.join(left_out)}", "dim")
     return page.text
 
 
