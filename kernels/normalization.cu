@@ -201,27 +201,30 @@ __device__ __forceinline__ uint4 askew_vector(uint4 a, uint4 b, bool is_odd) {
 }
 
 // Scales and shifts a thread's normalised elements; row.head is 2 SKIPPED_WORDS or one more. A copy of the code for each
-// number of words costs a quarter of the instructions of choosing words while it runs.
+// number of words costs a quarter of the instructions of choosing words while it runs. Loads beyond the row go to its
+// last vector, so that no branch keeps those of a thread from being in flight together.
 template <int SKIPPED_WORDS>
 __device__ __forceinline__ void transform(Elements& x, const Row& row, const uint4* __restrict__ gamma,
                                           const uint4* __restrict__ beta, float scale) {
-    const bool is_odd = row.head % 2 != 0;
+    const u32 last = (row.columns - 1) / VECTOR_HALVES;
 #pragma unroll
     for (int i = 0; i < VECTORS; ++i) {
-        if (row.has(i)) {
-            const u32 at = row.index(i);
-            uint4 gammas = gamma[at], betas = beta[at];
-            if (!ALIGNED && (SKIPPED_WORDS > 0 || is_odd)) {
-                gammas = askew_vector<SKIPPED_WORDS>(gammas, gamma[at + 1], is_odd);
-                betas = askew_vector<SKIPPED_WORDS>(betas, beta[at + 1], is_odd);
-            }
-            float g[VECTOR_HALVES], b[VECTOR_HALVES];
-            unpack(g, gammas);
-            unpack(b, betas);
+        if (ALIGNED && !row.has(i)) {
+            continue;
+        }
+        const u32 at = ALIGNED ? row.index(i) : min(row.index(i), last);
+        uint4 gammas = gamma[at], betas = beta[at];
+        if (!ALIGNED) {
+            const u32 next = min(at + 1, last);
+            gammas = askew_vector<SKIPPED_WORDS>(gammas, gamma[next], row.head % 2 != 0);
+            betas = askew_vector<SKIPPED_WORDS>(betas, beta[next], row.head % 2 != 0);
+        }
+        float g[VECTOR_HALVES], b[VECTOR_HALVES];
+        unpack(g, gammas);
+        unpack(b, betas);
 #pragma unroll
-            for (int j = 0; j < VECTOR_HALVES; ++j) {
-                x.of[i][j] = fmaf(x.of[i][j] * scale, g[j], b[j]);
-            }
+        for (int j = 0; j < VECTOR_HALVES; ++j) {
+            x.of[i][j] = fmaf(x.of[i][j] * scale, g[j], b[j]);
         }
     }
 }
