@@ -36,7 +36,15 @@ STREAM_ELEMENTS = 2**31
 ROWS = 65536
 HINTS = ((1, 1), (0, 0), (0, 1))
 # Threads of a block, blocks an SM that registers leave room for.
-ROW_BLOCKS = ((128, 1), (128, 3), (128, 4), (256, 1), (256, 3), (256, 4), (512, 1), (512, 2), (1024, 1))
+# The same, and rows that a block takes at once.
+ROW_BLOCKS = (
+    *(
+        (block, blocks_per_sm, 1)
+        for block, blocks_per_sm in ((128, 3), (128, 4), (256, 3), (256, 4), (512, 1), (512, 2))
+    ),
+    *((block, 1, 2) for block in (128, 256, 512, 1024)),
+    *((128, 3, 2), (128, 4, 2), (256, 2, 2), (512, 2, 2), (512, 1, 4), (1024, 1, 4)),
+)
 DECODE_BLOCKS = ((1, 8), (2, 4), (2, 5), (3, 3), (4, 2), (4, 3), (5, 2), (6, 1), (6, 2), (8, 1), (10, 1), (12, 1))
 ROOFS = {"sum": "read", "attention_decode": "read", "add": "triad"}
 
@@ -81,12 +89,12 @@ def sum_variants(gpu: Gpu) -> Iterator[Variant]:
 
 
 def row_variants(gpu: Gpu) -> Iterator[Variant]:
-    """Every block size, occupancy, grid and pair of hints."""
-    grid = itertools.product(normalization.NAMES, (8192, 8191), ROW_BLOCKS, (0, 1), HINTS)
-    for name, columns, (block, blocks_per_sm), waves, (load, store) in grid:
-        if waves and (blocks_per_sm == 1 or load == 0):
+    """Every block size, occupancy, number of rows and pair of hints."""
+    grid = itertools.product(normalization.NAMES, (8192, 8191), ROW_BLOCKS, HINTS)
+    for name, columns, (block, blocks_per_sm, rows), (load, store) in grid:
+        if name == "softmax" and rows > 1:
             continue
-        knobs = {"block": block, "blocks_per_sm": blocks_per_sm, "load": load, "store": store, "waves": waves}
+        knobs = {"block": block, "blocks_per_sm": blocks_per_sm, "rows": rows, "load": load, "store": store}
         yield _named(normalization_case(gpu, name, ROWS, columns, normalization.Knobs(**knobs)), knobs)
 
 

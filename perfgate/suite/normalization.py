@@ -33,13 +33,13 @@ NAMES = ("softmax", "layernorm")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knobs:
-    """Knobs of normalization.cu (see the header of the file); ``waves`` 0 is a block a row."""
+    """Knobs of normalization.cu (see the header of the file)."""
 
     block: int = 256
     blocks_per_sm: int = 4
     load: int = 0
     store: int = 0
-    waves: int = 0
+    rows: int = 1
 
     def vectors(self, columns: int) -> int:
         """Whole vectors a thread for rows of a width."""
@@ -51,6 +51,7 @@ class Knobs:
             "BLOCK": self.block,
             "VECTORS": self.vectors(columns),
             "ALIGNED": int(columns % _VECTOR_ELEMENTS == 0),
+            "ROWS": self.rows,
             "BLOCKS_PER_SM": self.blocks_per_sm,
             "LOAD": self.load,
             "STORE": self.store,
@@ -119,8 +120,9 @@ class _Layout:
     ) -> Workload:
         """Bind the kernel to (matrix, parameters of a row, output, shape, scalars), its check to their seeds."""
         kernel = toolbox.kernel(_SOURCE, f"normalization_{self.name}", defines=self.knobs.defines(self.columns))
-        resident = self.knobs.waves * (toolbox.gpu.sm_count or 1) * self.knobs.blocks_per_sm
-        grid = (min(self.rows, resident) if resident else self.rows, 1, 1)
+        # Rows that a block takes at once lie as far apart as a vector has elements.
+        groups = -(-self.rows // (_VECTOR_ELEMENTS * self.knobs.rows)) * _VECTOR_ELEMENTS
+        grid = (min(self.rows, groups), 1, 1)
         executions, outputs, checks = [], [], []
         for index in range(self.sets):
             heights = (self.rows, *[1] * parameters)
