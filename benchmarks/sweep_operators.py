@@ -36,14 +36,11 @@ STREAM_ELEMENTS = 2**31
 ROWS = 65536
 HINTS = ((1, 1), (0, 0), (0, 1))
 # Threads of a block, blocks an SM that registers leave room for.
-# The same, and rows that a block takes at once.
-ROW_BLOCKS = (
-    *(
-        (block, blocks_per_sm, 1)
-        for block, blocks_per_sm in ((128, 3), (128, 4), (256, 3), (256, 4), (512, 1), (512, 2))
-    ),
-    *((block, 1, 2) for block in (128, 256, 512, 1024)),
-    *((128, 3, 2), (128, 4, 2), (256, 2, 2), (512, 2, 2), (512, 1, 4), (1024, 1, 4)),
+# The same, and rows that a block takes.
+ROW_BLOCKS = tuple(
+    (block, blocks_per_sm, rows)
+    for block, blocks_per_sm in ((128, 3), (128, 4), (256, 3), (256, 4), (512, 2))
+    for rows in (1, 4, 16)
 )
 DECODE_BLOCKS = ((1, 8), (2, 4), (2, 5), (3, 3), (4, 2), (4, 3), (5, 2), (6, 1), (6, 2), (8, 1), (10, 1), (12, 1))
 ROOFS = {"sum": "read", "attention_decode": "read", "add": "triad"}

@@ -8,15 +8,17 @@
 //
 // A block takes a row at a time, as the 16-byte vectors that lie whole in it, VECTORS a thread. Where c is no multiple
 // of 8, a row starts and ends inside of vectors that it shares with its neighbours: those elements, up to 14, go to one
-// thread each. gamma and beta then lie askew to the row's vectors and are shifted into place.
+// thread each. gamma and beta then lie askew to the row's vectors and are shifted into place: once for ROWS rows that lie
+// 8 apart, thus aligned alike, which a block of layernorm takes one after the other. They wait in shared memory, 32 c
+// bits of it.
 // Elements stay in registers as FP32 from the load to the rounding, so each costs one exponential: two would take 9 of
 // the 16 that an SM of an H200 can do a clock. Mean and squared deviations of layernorm are two passes over them: no
-// cancellation. Several blocks an SM, so that some load while others reduce. Grid: any, rows go round the blocks.
+// cancellation. Several blocks an SM, so that some load while others reduce.
+// Grid: softmax any, rows go round the blocks; layernorm 8 blocks for every 8 ROWS rows, or r where r < 8.
 // Architectures: all; before sm_80 the rounding is done in integers.
 //
 // Knobs (-D): BLOCK threads a block (a power of two, at least 32), VECTORS a thread, ALIGNED 1 where c is a multiple of
-//   8, ROWS of layernorm that a block takes at once, BLOCKS_PER_SM that registers must leave room for, LOAD and STORE of
-//   vectors.cuh.
+//   8, ROWS of layernorm, BLOCKS_PER_SM that registers must leave room for, LOAD and STORE of vectors.cuh.
 #include "bf16.cuh"
 #include "fast_math.cuh"
 #include "vectors.cuh"
@@ -87,10 +89,9 @@ __device__ __forceinline__ float unpacked(u16 element) {
     return bf16_low(element);
 }
 
-// Reads a row, `offset` elements behind `row` and aligned alike; what is not there is the filler.
-__device__ __forceinline__ void load_row(Elements& x, const u16* __restrict__ matrix, const Row& row, u64 offset,
-                                         float filler) {
-    const uint4* const from = (const uint4*)(matrix + offset + row.start + row.head);
+// Reads a row; what is not there is the filler.
+__device__ __forceinline__ void load_row(Elements& x, const u16* __restrict__ matrix, const Row& row, float filler) {
+    const uint4* const from = (const uint4*)(matrix + row.start + row.head);
     uint4 v[VECTORS];
 #pragma unroll
     for (int i = 0; i < VECTORS; ++i) {
@@ -98,7 +99,7 @@ __device__ __forceinline__ void load_row(Elements& x, const u16* __restrict__ ma
             v[i] = load_vector(from + row.index(i));
         }
     }
-    x.edge = row.has_edge() ? unpacked(matrix[offset + row.start + row.edge()]) : filler;
+    x.edge = row.has_edge() ? unpacked(matrix[row.start + row.edge()]) : filler;
 #pragma unroll
     for (int i = 0; i < VECTORS; ++i) {
         if (row.has(i)) {
@@ -112,9 +113,9 @@ __device__ __forceinline__ void load_row(Elements& x, const u16* __restrict__ ma
     }
 }
 
-// Rounds and writes a row, `offset` elements behind `row`.
-__device__ __forceinline__ void store_row(u16* __restrict__ matrix, const Row& row, u64 offset, const Elements& x) {
-    uint4* const to = (uint4*)(matrix + offset + row.start + row.head);
+// Rounds and writes a row.
+__device__ __forceinline__ void store_row(u16* __restrict__ matrix, const Row& row, const Elements& x) {
+    uint4* const to = (uint4*)(matrix + row.start + row.head);
 #pragma unroll
     for (int i = 0; i < VECTORS; ++i) {
         if (row.has(i)) {
@@ -122,7 +123,7 @@ __device__ __forceinline__ void store_row(u16* __restrict__ matrix, const Row& r
         }
     }
     if (row.has_edge()) {
-        matrix[offset + row.start + row.edge()] = (u16)bf16_pair(x.edge, 0);
+        matrix[row.start + row.edge()] = (u16)bf16_pair(x.edge, 0);
     }
 }
 
@@ -141,175 +142,151 @@ __device__ __forceinline__ void for_each_element(Elements& x, Body body) {
     }
 }
 
-// The combinations of all threads' values, in every thread; `slots` of one of each a warp, free again after the next
+// The combination of all threads' values, in every thread; `slots` of one value a warp, free again after the next
 // barrier.
-template <int COUNT, typename Combine>
-__device__ __forceinline__ void combine_block(float (&values)[COUNT], float (&slots)[COUNT][WARPS], Combine combine) {
+template <typename Combine>
+__device__ __forceinline__ float block_combined(float value, float* slots, Combine combine) {
 #pragma unroll
-    for (int k = 0; k < COUNT; ++k) {
-#pragma unroll
-        for (int distance = 16; distance > 0; distance /= 2) {
-            values[k] = combine(values[k], __shfl_xor_sync(0xFFFFFFFFu, values[k], distance));
-        }
-        if (threadIdx.x % 32 == 0) {
-            slots[k][threadIdx.x / 32] = values[k];
-        }
+    for (int distance = 16; distance > 0; distance /= 2) {
+        value = combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
+    }
+    if (WARPS == 1) {
+        return value;
+    }
+    if (threadIdx.x % 32 == 0) {
+        slots[threadIdx.x / 32] = value;
     }
     __syncthreads();
+    value = slots[threadIdx.x % WARPS];
 #pragma unroll
-    for (int k = 0; k < COUNT; ++k) {
-        values[k] = slots[k][threadIdx.x % WARPS];
-#pragma unroll
-        for (int distance = WARPS / 2; distance > 0; distance /= 2) {
-            values[k] = combine(values[k], __shfl_xor_sync(0xFFFFFFFFu, values[k], distance));
-        }
+    for (int distance = WARPS / 2; distance > 0; distance /= 2) {
+        value = combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
     }
+    return value;
 }
 
-template <int COUNT>
-__device__ __forceinline__ void sum_block(float (&values)[COUNT], float (&slots)[COUNT][WARPS]) {
-    combine_block(values, slots, [](float a, float b) { return a + b; });
+__device__ __forceinline__ float block_maximum(float value, float* slots) {
+    return block_combined(value, slots, [](float a, float b) { return fmaxf(a, b); });
+}
+
+__device__ __forceinline__ float block_sum(float value, float* slots) {
+    return block_combined(value, slots, [](float a, float b) { return a + b; });
 }
 
 // out[r][c] = exp(x[r][c] - m) / s, with the maximum m of the row and the sum s of its numerators.
 extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_PER_SM)
     normalization_softmax(const u16* __restrict__ in, u16* __restrict__ out, u32 rows, u32 columns) {
     constexpr float LOG2_E = 1.4426950408889634f;
-    __shared__ float maxima[1][WARPS], sums[1][WARPS];
+    __shared__ float maxima[WARPS], sums[WARPS];
     const float none = __uint_as_float(0xFF800000u);
     for (u32 r = blockIdx.x; r < rows; r += gridDim.x) {
         const Row row(r, columns);
         Elements x;
-        load_row(x, in, row, 0, none);
-        float maximum[1] = {none}, sum[1] = {0};
-        for_each_element(x, [&](float element) { maximum[0] = fmaxf(maximum[0], element); });
-        combine_block(maximum, maxima, [](float a, float b) { return fmaxf(a, b); });
-        const float offset = -LOG2_E * maximum[0];
+        load_row(x, in, row, none);
+        float maximum = none, sum = 0;
+        for_each_element(x, [&](float element) { maximum = fmaxf(maximum, element); });
+        const float offset = -LOG2_E * block_maximum(maximum, maxima);
         for_each_element(x, [&](float& element) {
             element = fast_exp2(fmaf(LOG2_E, element, offset));
-            sum[0] += element;
+            sum += element;
         });
-        sum_block(sum, sums);
-        const float factor = fast_reciprocal(sum[0]);
+        const float factor = fast_reciprocal(block_sum(sum, sums));
         for_each_element(x, [&](float& element) { element *= factor; });
-        store_row(out, row, 0, x);
+        store_row(out, row, x);
     }
 }
 
-// Four words from an element on: SKIPPED_WORDS words into the pair of vectors, and one element more where `is_odd`.
-template <int SKIPPED_WORDS>
-__device__ __forceinline__ uint4 askew_vector(uint4 a, uint4 b, bool is_odd) {
-    const u32 w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-    u32 shifted[4];
+// The 8 elements from element 8 index + skipped on; `skipped` under 8.
+__device__ __forceinline__ uint4 askew_vector(const uint4* __restrict__ array, u32 index, u32 skipped) {
+    const uint4 a = array[index];
+    if (ALIGNED || skipped == 0) {
+        return a;
+    }
+    const uint4 b = array[index + 1];
+    u32 w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+#pragma unroll
+    for (int i = 0; i < 6; ++i) {
+        w[i] = skipped & 4 ? w[i + 2] : w[i];
+    }
+#pragma unroll
+    for (int i = 0; i < 5; ++i) {
+        w[i] = skipped & 2 ? w[i + 1] : w[i];
+    }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        shifted[i] = __funnelshift_r(w[SKIPPED_WORDS + i], w[SKIPPED_WORDS + i + 1], is_odd ? 16 : 0);
+        w[i] = __funnelshift_r(w[i], w[i + 1], 16 * (skipped & 1));
     }
-    return make_uint4(shifted[0], shifted[1], shifted[2], shifted[3]);
+    return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-// Scales and shifts a thread's elements, each row normalised by its own `scale`; row.head is 2 SKIPPED_WORDS or one more.
-// A copy of the code for each number of words costs a quarter of the instructions of choosing words while it runs. Loads
-// beyond the row go to its last vector, so that no branch keeps those of a thread from being in flight together.
-template <int SKIPPED_WORDS>
-__device__ __forceinline__ void transform(Elements (&x)[ROWS], const Row& row, const uint4* __restrict__ gamma,
-                                          const uint4* __restrict__ beta, const float (&scale)[ROWS]) {
-    const u32 last = (row.columns - 1) / VECTOR_HALVES;
+// gamma or beta as a thread needs them for its elements of rows that are aligned alike. Where rows lie askew to them,
+// they are shifted once and kept in shared memory, each thread its own: no barrier is needed.
+class Parameter {
+  public:
+    __device__ __forceinline__ Parameter(const u16* __restrict__ array, uint4* slots, const Row& row)
+        : array_((const uint4*)array), slots_(slots), edge_(row.has_edge() ? unpacked(array[row.edge()]) : 0) {
 #pragma unroll
-    for (int i = 0; i < VECTORS; ++i) {
-        if (ALIGNED && !row.has(i)) {
-            continue;
-        }
-        const u32 at = ALIGNED ? row.index(i) : min(row.index(i), last);
-        uint4 gammas = gamma[at], betas = beta[at];
-        if (!ALIGNED) {
-            const u32 next = min(at + 1, last);
-            gammas = askew_vector<SKIPPED_WORDS>(gammas, gamma[next], row.head % 2 != 0);
-            betas = askew_vector<SKIPPED_WORDS>(betas, beta[next], row.head % 2 != 0);
-        }
-        float g[VECTOR_HALVES], b[VECTOR_HALVES];
-        unpack(g, gammas);
-        unpack(b, betas);
-#pragma unroll
-        for (int k = 0; k < ROWS; ++k) {
-#pragma unroll
-            for (int j = 0; j < VECTOR_HALVES; ++j) {
-                x[k].of[i][j] = fmaf(x[k].of[i][j] * scale[k], g[j], b[j]);
+        for (int i = 0; i < VECTORS; ++i) {
+            if (!ALIGNED && row.has(i)) {
+                slots_[row.index(i)] = askew_vector(array_, row.index(i), row.head);
             }
         }
     }
-}
 
-// The sum of a thread's squares; elements beside the row count nothing.
-__device__ __forceinline__ float squares(const Elements& x, const Row& row) {
-    float sum = row.has_edge() ? x.edge * x.edge : 0;
-#pragma unroll
-    for (int i = 0; i < VECTORS; ++i) {
-        if (row.has(i)) {
-#pragma unroll
-            for (int j = 0; j < VECTOR_HALVES; ++j) {
-                sum = fmaf(x.of[i][j], x.of[i][j], sum);
-            }
-        }
+    __device__ __forceinline__ void load(float (&elements)[VECTOR_HALVES], u32 index) const {
+        unpack(elements, ALIGNED ? array_[index] : slots_[index]);
     }
-    return sum;
-}
+    __device__ __forceinline__ float edge() const { return edge_; }
+
+  private:
+    const uint4* array_;
+    uint4* slots_;
+    float edge_;
+};
 
 // out[r][c] = (x[r][c] - mean) / sqrt(variance + epsilon) gamma[c] + beta[c], with mean and variance of the row.
-// A block takes ROWS rows at once, which lie ROW_STEP apart: they are aligned alike, and share loads and shifts.
 extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_PER_SM)
     normalization_layernorm(const u16* __restrict__ in, const u16* __restrict__ gamma, const u16* __restrict__ beta,
                             u16* __restrict__ out, u32 rows, u32 columns, float epsilon) {
-    __shared__ float sums[ROWS][WARPS], square_sums[ROWS][WARPS];
-    const uint4 *const gammas = (const uint4*)gamma, *const betas = (const uint4*)beta;
-    for (u32 group = blockIdx.x; group / ROW_STEP * ROW_STEP * ROWS < rows; group += gridDim.x) {
-        const u32 first = group / ROW_STEP * ROW_STEP * ROWS + group % ROW_STEP;
-        if (first >= rows) {
-            continue;
-        }
-        const Row row(first, columns);
-        Elements x[ROWS];
-        float mean[ROWS] = {}, scale[ROWS];
+    __shared__ float sums[WARPS], squares[WARPS];
+    __shared__ uint4 slots[2][ALIGNED ? 1 : BLOCK * VECTORS];
+    const u32 first = blockIdx.x / ROW_STEP * ROW_STEP * ROWS + blockIdx.x % ROW_STEP;
+    if (first >= rows) {
+        return;
+    }
+    const Parameter gammas(gamma, slots[0], Row(first, columns)), betas(beta, slots[1], Row(first, columns));
+    for (u32 r = first; r < rows && r < first + ROWS * ROW_STEP; r += ROW_STEP) {
+        const Row row(r, columns);
+        Elements x;
+        load_row(x, in, row, 0);
+        float sum = 0, square = 0;
+        for_each_element(x, [&](float element) { sum += element; });
+        const float mean = block_sum(sum, sums) / (float)columns;
+        for_each_element(x, [&](float& element) { element -= mean; });
 #pragma unroll
-        for (u32 k = 0; k < ROWS; ++k) {
-            // A row past the last one is the first one again, and not stored.
-            const u64 offset = first + k * ROW_STEP < rows ? (u64)k * ROW_STEP * columns : 0;
-            load_row(x[k], in, row, offset, 0);
-        }
+        for (int i = 0; i < VECTORS; ++i) {
+            if (row.has(i)) {
 #pragma unroll
-        for (int k = 0; k < ROWS; ++k) {
-            for_each_element(x[k], [&](float element) { mean[k] += element; });
-        }
-        sum_block(mean, sums);
-#pragma unroll
-        for (int k = 0; k < ROWS; ++k) {
-            mean[k] /= (float)columns;
-            for_each_element(x[k], [&](float& element) { element -= mean[k]; });
-            scale[k] = squares(x[k], row);
-        }
-        sum_block(scale, square_sums);
-#pragma unroll
-        for (int k = 0; k < ROWS; ++k) {
-            scale[k] = rsqrtf(scale[k] / (float)columns + epsilon);
-        }
-        const u32 skipped_words = ALIGNED ? 0 : row.head / 2;
-        if (skipped_words == 0) {
-            transform<0>(x, row, gammas, betas, scale);
-        } else if (skipped_words == 1) {
-            transform<1>(x, row, gammas, betas, scale);
-        } else if (skipped_words == 2) {
-            transform<2>(x, row, gammas, betas, scale);
-        } else {
-            transform<3>(x, row, gammas, betas, scale);
-        }
-#pragma unroll
-        for (u32 k = 0; k < ROWS; ++k) {
-            if (row.has_edge()) {
-                x[k].edge = fmaf(x[k].edge * scale[k], unpacked(gamma[row.edge()]), unpacked(beta[row.edge()]));
-            }
-            if (k == 0 || first + k * ROW_STEP < rows) {
-                store_row(out, row, (u64)k * ROW_STEP * columns, x[k]);
+                for (int j = 0; j < VECTOR_HALVES; ++j) {
+                    square = fmaf(x.of[i][j], x.of[i][j], square);
+                }
             }
         }
+        square += row.has_edge() ? x.edge * x.edge : 0;
+        const float scale = rsqrtf(block_sum(square, squares) / (float)columns + epsilon);
+#pragma unroll
+        for (int i = 0; i < VECTORS; ++i) {
+            if (row.has(i)) {
+                float g[VECTOR_HALVES], b[VECTOR_HALVES];
+                gammas.load(g, row.index(i));
+                betas.load(b, row.index(i));
+#pragma unroll
+                for (int j = 0; j < VECTOR_HALVES; ++j) {
+                    x.of[i][j] = fmaf(x.of[i][j] * scale, g[j], b[j]);
+                }
+            }
+        }
+        x.edge = fmaf(x.edge * scale, gammas.edge(), betas.edge());
+        store_row(out, row, x);
     }
 }

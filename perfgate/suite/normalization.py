@@ -120,7 +120,7 @@ class _Layout:
     ) -> Workload:
         """Bind the kernel to (matrix, parameters of a row, output, shape, scalars), its check to their seeds."""
         kernel = toolbox.kernel(_SOURCE, f"normalization_{self.name}", defines=self.knobs.defines(self.columns))
-        # Rows that a block takes at once lie as far apart as a vector has elements.
+        # A block's rows lie as far apart as a vector has elements.
         groups = -(-self.rows // (_VECTOR_ELEMENTS * self.knobs.rows)) * _VECTOR_ELEMENTS
         grid = (min(self.rows, groups), 1, 1)
         executions, outputs, checks = [], [], []
