@@ -9,8 +9,8 @@
 // A block takes a row at a time, as the 16-byte vectors that lie whole in it, VECTORS a thread. Where c is no multiple
 // of 8, a row starts and ends inside of vectors that it shares with its neighbours: those elements, up to 14, go to one
 // thread each. gamma and beta then lie askew to the row's vectors and are shifted into place: once for ROWS rows that lie
-// 8 apart, thus aligned alike, which a block of layernorm takes one after the other. They wait in shared memory, 32 c
-// bits of it.
+// 8 apart, thus aligned alike, which a block of layernorm takes one after the other. They wait in shared memory, 4 c
+// bytes of it.
 // Elements stay in registers as FP32 from the load to the rounding, so each costs one exponential: two would take 9 of
 // the 16 that an SM of an H200 can do a clock. Mean and squared deviations of layernorm are two passes over them: no
 // cancellation. Several blocks an SM, so that some load while others reduce.
