@@ -36,12 +36,7 @@ STREAM_ELEMENTS = 2**31
 ROWS = 65536
 HINTS = ((1, 1), (0, 0), (0, 1))
 # Threads of a block, blocks an SM that registers leave room for.
-# The same, and rows that a block takes.
-ROW_BLOCKS = tuple(
-    (block, blocks_per_sm, rows)
-    for block, blocks_per_sm in ((128, 3), (128, 4), (256, 3), (256, 4), (512, 2))
-    for rows in (1, 4, 16)
-)
+ROW_BLOCKS = tuple(itertools.product((128, 256, 512), (1, 2, 3, 4)))
 DECODE_BLOCKS = ((1, 8), (2, 4), (2, 5), (3, 3), (4, 2), (4, 3), (5, 2), (6, 1), (6, 2), (8, 1), (10, 1), (12, 1))
 ROOFS = {"sum": "read", "attention_decode": "read", "add": "triad"}
 
@@ -86,12 +81,10 @@ def sum_variants(gpu: Gpu) -> Iterator[Variant]:
 
 
 def row_variants(gpu: Gpu) -> Iterator[Variant]:
-    """Every block size, occupancy, number of rows and pair of hints."""
+    """Every block size, occupancy and pair of hints."""
     grid = itertools.product(normalization.NAMES, (8192, 8191), ROW_BLOCKS, HINTS)
-    for name, columns, (block, blocks_per_sm, rows), (load, store) in grid:
-        if name == "softmax" and rows > 1:
-            continue
-        knobs = {"block": block, "blocks_per_sm": blocks_per_sm, "rows": rows, "load": load, "store": store}
+    for name, columns, (block, blocks_per_sm), (load, store) in grid:
+        knobs = {"block": block, "blocks_per_sm": blocks_per_sm, "load": load, "store": store}
         yield _named(normalization_case(gpu, name, ROWS, columns, normalization.Knobs(**knobs)), knobs)
 
 

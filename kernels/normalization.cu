@@ -8,17 +8,14 @@
 //
 // A block takes a row at a time, as the 16-byte vectors that lie whole in it, VECTORS a thread. Where c is no multiple
 // of 8, a row starts and ends inside of vectors that it shares with its neighbours: those elements, up to 14, go to one
-// thread each. gamma and beta then lie askew to the row's vectors and are shifted into place: once for ROWS rows that lie
-// 8 apart, thus aligned alike, which a block of layernorm takes one after the other. They wait in shared memory, 4 c
-// bytes of it.
+// thread each. gamma and beta then lie askew to the row's vectors and are shifted into place.
 // Elements stay in registers as FP32 from the load to the rounding, so each costs one exponential: two would take 9 of
 // the 16 that an SM of an H200 can do a clock. Mean and squared deviations of layernorm are two passes over them: no
-// cancellation. Several blocks an SM, so that some load while others reduce.
-// Grid: softmax any, rows go round the blocks; layernorm 8 blocks for every 8 ROWS rows, or r where r < 8.
+// cancellation. Several blocks an SM, so that some load while others reduce. Grid: any, rows go round the blocks.
 // Architectures: all; before sm_80 the rounding is done in integers.
 //
 // Knobs (-D): BLOCK threads a block (a power of two, at least 32), VECTORS a thread, ALIGNED 1 where c is a multiple of
-//   8, ROWS of layernorm, BLOCKS_PER_SM that registers must leave room for, LOAD and STORE of vectors.cuh.
+//   8, BLOCKS_PER_SM that registers must leave room for, LOAD and STORE of vectors.cuh.
 #include "bf16.cuh"
 #include "fast_math.cuh"
 #include "vectors.cuh"
@@ -32,16 +29,11 @@
 #ifndef ALIGNED
 #define ALIGNED 0
 #endif
-#ifndef ROWS
-#define ROWS 1
-#endif
 #ifndef BLOCKS_PER_SM
 #define BLOCKS_PER_SM 1
 #endif
 
 #define WARPS (BLOCK / 32)
-// Rows so far apart start at the same place in a vector.
-#define ROW_STEP VECTOR_HALVES
 
 // Where a row lies: `head` elements before its first whole vector, `vectors` of those, and the rest.
 struct Row {
@@ -196,66 +188,51 @@ extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_PER_SM)
     }
 }
 
-// The 8 elements from element 8 index + skipped on; `skipped` under 8.
-__device__ __forceinline__ uint4 askew_vector(const uint4* __restrict__ array, u32 index, u32 skipped) {
-    const uint4 a = array[index];
-    if (ALIGNED || skipped == 0) {
-        return a;
-    }
-    const uint4 b = array[index + 1];
-    u32 w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-#pragma unroll
-    for (int i = 0; i < 6; ++i) {
-        w[i] = skipped & 4 ? w[i + 2] : w[i];
-    }
-#pragma unroll
-    for (int i = 0; i < 5; ++i) {
-        w[i] = skipped & 2 ? w[i + 1] : w[i];
-    }
+// Four words from an element on: SKIPPED_WORDS words into the pair of vectors, and one element more where `is_odd`.
+template <int SKIPPED_WORDS>
+__device__ __forceinline__ uint4 askew_vector(uint4 a, uint4 b, bool is_odd) {
+    const u32 w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    u32 shifted[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        w[i] = __funnelshift_r(w[i], w[i + 1], 16 * (skipped & 1));
+        shifted[i] = __funnelshift_r(w[SKIPPED_WORDS + i], w[SKIPPED_WORDS + i + 1], is_odd ? 16 : 0);
     }
-    return make_uint4(w[0], w[1], w[2], w[3]);
+    return make_uint4(shifted[0], shifted[1], shifted[2], shifted[3]);
 }
 
-// gamma or beta as a thread needs them for its elements of rows that are aligned alike. Where rows lie askew to them,
-// they are shifted once and kept in shared memory, each thread its own: no barrier is needed.
-class Parameter {
-  public:
-    __device__ __forceinline__ Parameter(const u16* __restrict__ array, uint4* slots, const Row& row)
-        : array_((const uint4*)array), slots_(slots), edge_(row.has_edge() ? unpacked(array[row.edge()]) : 0) {
+// Scales and shifts a thread's normalised elements; row.head is 2 SKIPPED_WORDS or one more. A copy of the code for each
+// number of words costs a quarter of the instructions of choosing words while it runs.
+template <int SKIPPED_WORDS>
+__device__ __forceinline__ void transform(Elements& x, const Row& row, const uint4* __restrict__ gamma,
+                                          const uint4* __restrict__ beta, float scale) {
+    const bool is_odd = row.head % 2 != 0;
 #pragma unroll
-        for (int i = 0; i < VECTORS; ++i) {
-            if (!ALIGNED && row.has(i)) {
-                slots_[row.index(i)] = askew_vector(array_, row.index(i), row.head);
+    for (int i = 0; i < VECTORS; ++i) {
+        if (row.has(i)) {
+            const u32 at = row.index(i);
+            uint4 gammas = gamma[at], betas = beta[at];
+            if (!ALIGNED && (SKIPPED_WORDS > 0 || is_odd)) {
+                gammas = askew_vector<SKIPPED_WORDS>(gammas, gamma[at + 1], is_odd);
+                betas = askew_vector<SKIPPED_WORDS>(betas, beta[at + 1], is_odd);
+            }
+            float g[VECTOR_HALVES], b[VECTOR_HALVES];
+            unpack(g, gammas);
+            unpack(b, betas);
+#pragma unroll
+            for (int j = 0; j < VECTOR_HALVES; ++j) {
+                x.of[i][j] = fmaf(x.of[i][j] * scale, g[j], b[j]);
             }
         }
     }
-
-    __device__ __forceinline__ void load(float (&elements)[VECTOR_HALVES], u32 index) const {
-        unpack(elements, ALIGNED ? array_[index] : slots_[index]);
-    }
-    __device__ __forceinline__ float edge() const { return edge_; }
-
-  private:
-    const uint4* array_;
-    uint4* slots_;
-    float edge_;
-};
+}
 
 // out[r][c] = (x[r][c] - mean) / sqrt(variance + epsilon) gamma[c] + beta[c], with mean and variance of the row.
 extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_PER_SM)
     normalization_layernorm(const u16* __restrict__ in, const u16* __restrict__ gamma, const u16* __restrict__ beta,
                             u16* __restrict__ out, u32 rows, u32 columns, float epsilon) {
     __shared__ float sums[WARPS], squares[WARPS];
-    __shared__ uint4 slots[2][ALIGNED ? 1 : BLOCK * VECTORS];
-    const u32 first = blockIdx.x / ROW_STEP * ROW_STEP * ROWS + blockIdx.x % ROW_STEP;
-    if (first >= rows) {
-        return;
-    }
-    const Parameter gammas(gamma, slots[0], Row(first, columns)), betas(beta, slots[1], Row(first, columns));
-    for (u32 r = first; r < rows && r < first + ROWS * ROW_STEP; r += ROW_STEP) {
+    const uint4 *const gammas = (const uint4*)gamma, *const betas = (const uint4*)beta;
+    for (u32 r = blockIdx.x; r < rows; r += gridDim.x) {
         const Row row(r, columns);
         Elements x;
         load_row(x, in, row, 0);
@@ -274,19 +251,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_PER_SM)
         }
         square += row.has_edge() ? x.edge * x.edge : 0;
         const float scale = rsqrtf(block_sum(square, squares) / (float)columns + epsilon);
-#pragma unroll
-        for (int i = 0; i < VECTORS; ++i) {
-            if (row.has(i)) {
-                float g[VECTOR_HALVES], b[VECTOR_HALVES];
-                gammas.load(g, row.index(i));
-                betas.load(b, row.index(i));
-#pragma unroll
-                for (int j = 0; j < VECTOR_HALVES; ++j) {
-                    x.of[i][j] = fmaf(x.of[i][j] * scale, g[j], b[j]);
-                }
-            }
+        const u32 skipped_words = ALIGNED ? 0 : row.head / 2;
+        if (skipped_words == 0) {
+            transform<0>(x, row, gammas, betas, scale);
+        } else if (skipped_words == 1) {
+            transform<1>(x, row, gammas, betas, scale);
+        } else if (skipped_words == 2) {
+            transform<2>(x, row, gammas, betas, scale);
+        } else {
+            transform<3>(x, row, gammas, betas, scale);
         }
-        x.edge = fmaf(x.edge * scale, gammas.edge(), betas.edge());
+        if (row.has_edge()) {
+            x.edge = fmaf(x.edge * scale, unpacked(gamma[row.edge()]), unpacked(beta[row.edge()]));
+        }
         store_row(out, row, x);
     }
 }
