@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from perfgate.core.case import Timing
+from perfgate.core.case import Timing, Unit
 from perfgate.core.device import LaunchSession, OpenCase, SampleBatch, Telemetry
 from perfgate.core.plan import CasePlan
 from perfgate.core.run import Block, CaseLaunch
@@ -28,6 +28,8 @@ class Settings:
         settled_windows: neighbouring window medians that must agree.
         settled_times: relative range of their medians.
         settled_clock: relative range of their clocks.
+        settled_cycles: relative range of their cycles, for a case that is judged in them: under a power cap the clock
+            of an H200 swings by 5 % for as long as a tensor-core product runs, its cycles by 0.1 to 0.4 %.
         warm_up_longest_s: then it goes on, with a caveat.
         clock_event_share: share of a case's time that a hardware slowdown may cover before it is invalid.
         retries: invalid or failed batches that are taken again, in all of a case.
@@ -43,6 +45,7 @@ class Settings:
     settled_windows: int = 3
     settled_times: float = 0.003
     settled_clock: float = 0.005
+    settled_cycles: float = 0.005
     warm_up_longest_s: float = 2.0
     clock_event_share: float = 0.01
     retries: int = 5
@@ -105,7 +108,15 @@ class CaseLoop:
         self._pauses_left_s = settings.retry_pauses_s
         self._sequence = 0
 
-    def measure(self, case_id: str, timing: Timing, plan: CasePlan | None = None, change: float = 0.0) -> MeasuredCase:
+    def measure(
+        self,
+        case_id: str,
+        timing: Timing,
+        plan: CasePlan | None = None,
+        change: float = 0.0,
+        *,
+        unit: Unit = Unit.SECONDS,
+    ) -> MeasuredCase:
         """Measure one case.
 
         Args:
@@ -113,6 +124,7 @@ class CaseLoop:
             timing: how it is timed.
             plan: the baseline's plan; None to choose one.
             change: rehearsed relative change: that many more executions run than are reported.
+            unit: what it is judged in, and so what has to stand still before it is measured.
 
         Raises:
             CompileError, DeviceError: the case cannot be prepared or the device failed.
@@ -125,7 +137,7 @@ class CaseLoop:
             begin = time.monotonic()
             chosen, run_executions = _rehearsed(plan or self._chosen_plan(case, timing), timing, change, case.sets)
             # A program warms up by itself, if at all: every window of ours would be a whole run of it.
-            settled = timing is Timing.PROGRAM or self._settle(case, chosen, timing)
+            settled = timing is Timing.PROGRAM or self._settle(case, chosen, timing, unit)
             warm_up_s = time.monotonic() - begin
             before = self._session.telemetry()
             blocks, after = self._blocks(case_id, case, chosen, run_executions, before)
@@ -183,13 +195,14 @@ class CaseLoop:
             hint="does the case enqueue its work on the toolbox's stream, and enough of it?",
         )
 
-    def _settle(self, case: OpenCase, plan: CasePlan, timing: Timing) -> bool:
-        """Run windows until times and clock stand still; False when time was up first.
+    def _settle(self, case: OpenCase, plan: CasePlan, timing: Timing, unit: Unit) -> bool:
+        """Run windows until times and clock stand still, or cycles; False when time was up first.
 
         Host-timed cases never stand still (10-50 % between sessions): they get the windows alone.
         """
         settings = self._settings
         medians: list[float] = []
+        means: list[float] = []
         clocks: list[float | None] = []
         samples = 3
         spent_s = 0.0
@@ -202,6 +215,7 @@ class CaseLoop:
             spent_s += batch_s
             samples = max(3, min(64, round(settings.window_s * samples / batch_s))) if batch_s > 0 else samples
             medians.append(interval_s)
+            means.append(statistics.fmean(batch.intervals_s))
             clocks.append(batch.sm_clock_hz)
             recent = clocks[-settings.settled_windows :]
             if len(medians) >= settings.settled_windows and _batch_reason(batch) is None:
@@ -211,6 +225,10 @@ class CaseLoop:
                 known = [clock for clock in recent if clock is not None]
                 if still and (len(known) < 2 or _relative_range(known) <= settings.settled_clock):
                     return True
+                if unit is Unit.CYCLES and len(known) == len(recent):
+                    pairs = zip(means[-settings.settled_windows :], known, strict=True)
+                    if _relative_range([mean_s * clock for mean_s, clock in pairs]) <= settings.settled_cycles:
+                        return True
         return False
 
     def _blocks(

@@ -111,7 +111,7 @@ class Bench:
             self._loop = CaseLoop(self.session, Settings(), self._progresses)
         self.session.add_case(case)
         try:
-            result = self._loop.measure(case.id, case.timing, self.plans.get(case.id))
+            result = self._loop.measure(case.id, case.timing, self.plans.get(case.id), unit=case.unit)
             refuse_foreign_modules(self.forbidden)
         except PerfgateError as error:
             self.fail(case.id, failure_kind(error), error.message)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from perfgate.core.case import Case, Suite, Timing
+from perfgate.core.case import Case, Suite, Timing, Unit
 from perfgate.core.device import DeviceKind, LaunchSession
 from perfgate.core.gpu import Gpu
 from perfgate.errors import CompileError, DeviceError, DeviceMemoryError, PerfgateError, WrongOutputError
@@ -30,6 +30,9 @@ from perfgate.measure.orphan import end_with_parent
 from perfgate.resources import cache_folder
 from perfgate.workflow.suites import enter_folder, installed_modules, refuse_foreign_modules
 
+# How a case is timed, and what it is judged in.
+_Way = tuple[Timing, Unit]
+
 
 def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
     """Carry out an order.
@@ -42,13 +45,13 @@ def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
         journal.write(Started(pid=os.getpid()))
         try:
             enter_folder(order.options.get("folder", ""))
-            with _opened_session(order, journal) as (session, timings):
+            with _opened_session(order, journal) as (session, ways):
                 session.self_test()
                 # Resting cools a GPU, not a recording of one.
                 pause = _no_pause if order.device.startswith(DeviceKind.RECORDED) else time.sleep
                 loop = CaseLoop(session, loop_settings(order), _progress(journal), pause)
                 for case_id in order.case_ids:
-                    outcome = _measured(loop, session, order, case_id, timings[case_id])
+                    outcome = _measured(loop, session, order, case_id, ways[case_id])
                     # A framework may be imported in a set-up: only now it is known where from.
                     refuse_foreign_modules(order.options.get("forbidden", ""))
                     journal.write(outcome)
@@ -72,12 +75,13 @@ def _progress(journal: Journal) -> Callable[[str, str], None]:
 
 
 def _measured(
-    loop: CaseLoop, session: LaunchSession, order: LaunchOrder, case_id: str, timing: Timing
+    loop: CaseLoop, session: LaunchSession, order: LaunchOrder, case_id: str, way: _Way
 ) -> CaseMeasured | CaseFailed:
     """Measure a case; its failure is told and leaves the others alone."""
     change = injected_change(case_id, order.injections)
     try:
-        measured = loop.measure(case_id, timing, order.plans.get(case_id), change)
+        timing, unit = way
+        measured = loop.measure(case_id, timing, order.plans.get(case_id), change, unit=unit)
     except PerfgateError as error:
         return CaseFailed(case_id=case_id, kind=failure_kind(error), message=_text(error))
     return CaseMeasured(
@@ -90,17 +94,17 @@ def _measured(
 
 
 @contextlib.contextmanager
-def _opened_session(order: LaunchOrder, journal: Journal) -> Iterator[tuple[LaunchSession, dict[str, Timing]]]:
+def _opened_session(order: LaunchOrder, journal: Journal) -> Iterator[tuple[LaunchSession, dict[str, _Way]]]:
     kind, _, rest = order.device.partition(":")
     if kind == DeviceKind.RECORDED:
         from perfgate.devices.recorded import RecordedLaunch
         from perfgate.workflow.devices import recording
 
         replayed = recording(Path(rest))
-        timings = {case_id: info.timing for case_id, info in replayed.cases.items()}
+        ways = {case_id: (info.timing, info.unit) for case_id, info in replayed.cases.items()}
         own = own_cases(order, replayed.runs[0].gpu)
         session = RecordedLaunch(replayed, seed=order.seed, index=order.index, injections=order.injections)
-        yield _with_programs(session, own, journal), timings | {case.id: case.timing for case in own}
+        yield _with_programs(session, own, journal), ways | {case.id: (case.timing, case.unit) for case in own}
         return
     from perfgate.devices.cuda.session import opened_session
     from perfgate.devices.cuda.verified import VerifiedOutputs
@@ -116,7 +120,7 @@ def _opened_session(order: LaunchOrder, journal: Journal) -> Iterator[tuple[Laun
     kept = order.options.get("verified")
     verified = VerifiedOutputs(Path(kept)) if kept else None
     with opened_session(rest, suite, cache_folder(), verified) as opened:
-        yield _with_programs(opened, cases, journal), opened.timings
+        yield _with_programs(opened, cases, journal), opened.ways
 
 
 def own_cases(order: LaunchOrder, gpu: Gpu) -> list[Case]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfgate.core.case import Case, Suite, Timing
+from perfgate.core.case import Case, Suite, Timing, Unit
 from perfgate.core.device import SampleBatch, Telemetry
 from perfgate.core.gpu import Gpu
 from perfgate.core.toolbox import Verification, Workload
@@ -184,9 +184,9 @@ class CudaSession:
         self._code: dict[str, str | None] = {}
 
     @property
-    def timings(self) -> dict[str, Timing]:
-        """How each case is timed."""
-        return {case_id: case.timing for case_id, case in self._cases.items()}
+    def ways(self) -> dict[str, tuple[Timing, Unit]]:
+        """How each case is timed, and what it is judged in."""
+        return {case_id: (case.timing, case.unit) for case_id, case in self._cases.items()}
 
     def add_case(self, case: Case) -> None:
         """Take in a case that no suite holds, e.g. one that a test makes."""

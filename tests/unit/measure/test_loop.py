@@ -4,11 +4,11 @@ import math
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
-from perfgate.core.case import Timing
+from perfgate.core.case import Timing, Unit
 from perfgate.core.device import LaunchSession, SampleBatch, Telemetry
 from perfgate.core.plan import CasePlan
 from perfgate.core.toolbox import Verification
@@ -78,13 +78,14 @@ def measure(
     *,
     timing: Timing = Timing.EVENTS,
     change: float = 0.0,
+    unit: Unit = Unit.SECONDS,
     pauses: list[float] | None = None,
     **settings: float,
 ) -> MeasuredCase:
     session: LaunchSession = device
     rests: list[float] = [] if pauses is None else pauses
     loop = CaseLoop(session, Settings(**settings), lambda case_id, phase: device.log.append(phase), rests.append)  # type: ignore[arg-type]
-    return loop.measure("family.a", timing, plan, change)
+    return loop.measure("family.a", timing, plan, change, unit=unit)
 
 
 def test_measure__goes_through_its_phases_in_order() -> None:
@@ -178,6 +179,34 @@ def test_measure__settles_only_after_the_drift_has_ended() -> None:
     measured = measure(device)
     assert measured.launch.settled
     assert statistics.median(measured.launch.blocks[0].times_s) == pytest.approx(1e-3)
+
+
+def swinging(batch: int) -> float:
+    """A clock under a power cap: 5 % up and down for as long as it runs."""
+    return 1.5e9 * (1 + 0.05 * math.sin(2.4 * batch))
+
+
+def test_measure__cycles_stand_still_where_the_clock_swings() -> None:
+    device = FakeDevice(interval=lambda batch, executions: executions * 1.5e6 / swinging(batch), clock_hz=swinging)
+    assert not measure(replace(device)).launch.settled
+    in_cycles = measure(replace(device, log=[], asked=[]), unit=Unit.CYCLES)
+    assert in_cycles.launch.settled
+    assert in_cycles.launch.warm_up_s is not None
+
+
+def test_measure__cycles_that_drift_are_not_settled() -> None:
+    device = FakeDevice(
+        interval=lambda batch, executions: executions * 1.5e6 * (1 + 0.01 * (batch % 2)) / swinging(batch),
+        clock_hz=swinging,
+    )
+    assert not measure(device, unit=Unit.CYCLES).launch.settled
+
+
+def test_measure__cycles_of_an_unknown_clock_are_not_settled() -> None:
+    device = FakeDevice(
+        interval=lambda batch, executions: executions * 1.5e6 / swinging(batch), clock_hz=lambda batch: None
+    )
+    assert not measure(device, unit=Unit.CYCLES).launch.settled
 
 
 def test_measure__a_moving_clock_is_not_settled() -> None:
