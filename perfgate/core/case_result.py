@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from perfgate.core.case import Unit
 from perfgate.core.cause import (
     FOREIGN_PROCESS,
     THROTTLED,
@@ -184,18 +185,19 @@ def _evidence(subject: Subject, run: Run, change: float) -> Evidence:
         is_same_chip=subject.reference.levels.same_chip,
         source=differs(newest.source_sha256, subject.info.source_sha256),
         code=differs(newest.code_sha256, subject.info.code_sha256),
+        is_in_cycles=subject.info.unit is Unit.CYCLES,
         clock_hz=None if clocks[0] is None or clocks[1] is None else (clocks[0], clocks[1]),
         environment=relevant_differences(session.environment, run.environment),
     )
 
 
 def _machine_causes(case_id: str, run: Run) -> tuple[Cause, ...]:
-    """Return what the GPU itself reports, for the session and for this case."""
+    """Return what the GPU itself reports, for the session and for this case; lowered clocks explain no cycles."""
     events: Counter[str] = Counter()
     for launch in run.launches:
         if case_id in launch.cases:
             events.update(launch.cases[case_id].clock_events_s)
-    throttled = throttle_cause(events)
+    throttled = throttle_cause(events) if run.cases[case_id].unit is Unit.SECONDS else None
     health = health_causes(run.health_before, run.health_after)
     return health if throttled is None else (*health, throttled)
 

@@ -39,6 +39,7 @@ class Evidence:
         margin: its margin.
         is_same_chip: compared with sessions of this chip.
         source, code: whether the hash of the kernel's source, of its machine code differs; None if unknown.
+        is_in_cycles: the change is one of SM cycles: a lower clock makes none of them, since memory keeps its own.
         clock_hz: baseline's and candidate's median SM clock; None where not measured.
         environment: fields that differ from the newest session used.
     """
@@ -48,6 +49,7 @@ class Evidence:
     is_same_chip: bool
     source: bool | None = None
     code: bool | None = None
+    is_in_cycles: bool = False
     clock_hz: tuple[float, float] | None = None
     environment: tuple[Difference, ...] = ()
 
@@ -61,7 +63,7 @@ def case_causes(seen: Evidence, health: Sequence[Cause] = ()) -> tuple[Cause, ..
     """Return what may explain one case's change; the hardware itself when nothing else can."""
     causes = [*_code_causes(seen), *environment_causes(seen.environment)]
     clock = clock_cause(seen)
-    if clock is not None:
+    if clock is not None and not (seen.is_in_cycles and clock.code == "clock-lower"):
         causes.append(clock)
     unchanged = seen.source is False and seen.code in (False, None) and not causes
     if unchanged and seen.is_same_chip and seen.change > 0 and not health:

@@ -29,14 +29,14 @@ class Recording:
 
     Args:
         runs: recorded runs; those of other chips are left out.
-        chip: which chip; by default that of the first run.
+        chip: which chip; by default that of the run which holds the most results of cases, the first of several.
 
     Raises:
         ConfigurationError: no launch of that chip was recorded.
     """
 
     def __init__(self, runs: Sequence[Run], chip: str | None = None) -> None:
-        chosen = chip if chip is not None or not runs else runs[0].gpu.chip
+        chosen = chip if chip is not None or not runs else max(runs, key=_results).gpu.chip
         self.runs = tuple(run for run in runs if run.gpu.chip == chosen)
         # A case that was changed between two recordings is replayed as it was in the first.
         self.cases: dict[str, CaseInfo] = {}
@@ -60,6 +60,10 @@ class Recording:
         version = self.cases[case_id].version
         runs = (run for run in self.runs if case_id in run.cases and run.cases[case_id].version == version)
         return tuple(launch for run in runs for launch in run.launches)
+
+
+def _results(run: Run) -> int:
+    return sum(len(launch.cases) for launch in run.launches)
 
 
 def _recordings(launches: Sequence[Launch], case_id: str) -> tuple[CaseLaunch, ...]:

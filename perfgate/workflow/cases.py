@@ -139,14 +139,17 @@ def with_own_margins(policy: Policy, selection: Selection, gpu: Gpu) -> Policy:
 
 
 def _built_in_cases(device: Device, suite_name: str) -> tuple[dict[str, CaseInfo], dict[str, str], str | None]:
+    from perfgate.suite import built_in_suite
+    from perfgate.suite.sources import source_sha256, suite_sha256
+
     if device.kind is DeviceKind.RECORDED:
         from perfgate.devices.recorded import RecordedDevice
 
         assert isinstance(device, RecordedDevice)  # noqa: S101 - narrows the type
-        return device.case_infos(), {}, None
-    from perfgate.suite import built_in_suite
-    from perfgate.suite.sources import source_sha256, suite_sha256
-
+        # Whatever else was recorded, the larger suite's cases are asked for by its name.
+        larger = {case.id for case in built_in_suite("full", device.gpu).cases}
+        unasked = larger - {case.id for case in built_in_suite(suite_name, device.gpu).cases}
+        return {key: info for key, info in device.case_infos().items() if key not in unasked}, {}, None
     suite = built_in_suite(suite_name, device.gpu)
     absent = {one.id: one.reason for one in suite.absent}
     if device.environment.cublas_version is None:

@@ -449,6 +449,31 @@ def test_judge__throttling_is_a_cause_of_the_case() -> None:
     assert "launches-lost" in codes(case(report))
 
 
+def test_judge__lowered_clocks_are_no_cause_of_more_cycles() -> None:
+    infos = {COPY: make_case_info(unit=Unit.CYCLES)}
+    capped = run(1, slower={COPY: 0.03}, infos=infos)
+    launches = tuple(
+        replace(
+            launch,
+            cases={
+                COPY: replace(
+                    launch.cases[COPY],
+                    clock_events_s={"sw_power_cap": 0.5},
+                    # A lower clock takes longer for as many cycles, and 3 % more on top.
+                    blocks=tuple(
+                        replace(one, sm_clock_hz=1.5e9, times_s=tuple(1.98 / 1.5 * time_s for time_s in one.times_s))
+                        for one in launch.cases[COPY].blocks
+                    ),
+                )
+            },
+        )
+        for launch in capped.launches
+    )
+    report = judged(replace(capped, launches=launches), baseline(infos=infos))
+    assert case(report).verdict is CaseVerdict.REGRESSED
+    assert [cause.code for cause in case(report).causes] == ["hardware-finding"]
+
+
 def test_judge__slow_creep_is_warned_about_though_every_step_passed() -> None:
     own = baseline()
     for day, slower in ((20, 0.003), (21, 0.006)):

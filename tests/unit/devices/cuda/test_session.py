@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perfgate.core.case import Case, Suite, Timing, Work
+from perfgate.core.case import Case, Suite, Timing, Unit, Work
 from perfgate.core.device import LaunchSession
 from perfgate.core.toolbox import Toolbox, Verification, Workload
 from perfgate.devices.cuda import memory, session, timing, toolbox
@@ -124,7 +124,7 @@ def test_session__keeps_the_protocol_and_is_measured_by_the_loop(bench: Bench) -
         kept: LaunchSession = found
         kept.self_test()
         measured = loop_of(found).measure(COPY, Timing.EVENTS)
-        assert found.timings == {COPY: Timing.EVENTS}
+        assert found.ways == {COPY: (Timing.EVENTS, Unit.SECONDS)}
         assert len(found.code_sha256(COPY) or "") == 64
     times_s = [time_s for block in measured.launch.blocks for time_s in block.times_s]
     assert times_s == pytest.approx([50e-6] * 50, rel=1e-6)
