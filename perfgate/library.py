@@ -52,7 +52,7 @@ def measure(
     wait: bool = False,
     listener: Listener | None = None,
 ) -> Run:
-    """Measure a device in fresh processes, as ``perfgate run`` does.
+    """Measure a device in fresh processes, as ``perfgate run`` does, sampled as its baseline is where there is one.
 
     Args:
         device: ``"auto"``, ``"cuda:1"``, ``"cuda:GPU-<uuid>"``, or ``"recorded"``, which needs no GPU.
@@ -68,7 +68,8 @@ def measure(
         PerfgateError: the device, a suite or a launch failed; ``exit_code`` says of which kind it is.
     """
     from perfgate.workflow.cases import Selection
-    from perfgate.workflow.devices import opened_device, session_seed
+    from perfgate.workflow.checking import known_plans
+    from perfgate.workflow.devices import baseline_place, opened_device, session_seed
     from perfgate.workflow.measuring import measured
     from perfgate.workflow.suites import chosen_suites
 
@@ -77,7 +78,8 @@ def measure(
     selection = Selection(
         suite=built_in, own_suites=own, cases=tuple(cases), inject=tuple(inject), seed=session_seed(seed, opened)
     )
-    return measured(opened, selection, launches, listener or Silent(), wait=wait)
+    plans = known_plans(baseline_place(None, opened), opened.gpu)
+    return measured(opened, selection, launches, listener or Silent(), wait=wait, plans=plans)
 
 
 def judge(

@@ -15,7 +15,7 @@ from perfgate.cli.options import Measuring, measuring_options, view_options
     "--baseline",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Sample as this baseline does (file or folder), so that the run can be judged by it.",
+    help="Sample as this baseline does (file or folder), so that the run can be judged by it; default as in check.",
 )
 @click.option(
     "--concurrency",
@@ -41,14 +41,14 @@ def command(
     from perfgate.core.policy import Policy
     from perfgate.storage.documents import render_run_json, write_run
     from perfgate.workflow.checking import known_plans
-    from perfgate.workflow.devices import opened_device
+    from perfgate.workflow.devices import baseline_place, opened_device
     from perfgate.workflow.measuring import InterruptedRunError, measured
 
     refuse_unwritable(run_file)
     opened = opened_device(measuring.device)
     selection = measuring.selection(opened)
     count = Policy().launches if measuring.launches is None else measuring.launches
-    plans = known_plans(baseline, opened.gpu) if baseline is not None else None
+    plans = known_plans(baseline_place(baseline, opened), opened.gpu)
     try:
         run = measured(opened, selection, count, TerminalProgress(quiet=quiet), wait=measuring.wait, plans=plans)
     except InterruptedRunError as error:
