@@ -24,9 +24,6 @@
 #define BLOCKS 1
 #endif
 
-#ifndef ROTATED
-#define ROTATED 1
-#endif
 
 #define TILE_M 16
 #define THREADS (32 * WARPS)
@@ -171,12 +168,9 @@ __device__ __forceinline__ void add_up(float (&sum)[GROUPS][4], const u16* a, co
         }
         return;
     }
-    const u32 turns = k / (WARPS * TURN);
-    u32 at = ROTATED * (blockIdx.x % turns) * WARPS * TURN;
-    turn.load(a, b, m, n, at + own, k);
+    turn.load(a, b, m, n, own, k);
 #pragma unroll 1
-    for (u32 i = 1; i < turns; ++i) {
-        at = at + WARPS * TURN == k ? 0 : at + WARPS * TURN;
+    for (u32 at = WARPS * TURN; at < k; at += WARPS * TURN) {
         add<GUARDED, true>(sum, turn, a, b, m, n, at + own, k);
     }
     add<GUARDED, false>(sum, turn, a, b, m, n, 0, k);
