@@ -24,7 +24,6 @@
 #define BLOCKS 1
 #endif
 
-
 #define TILE_M 16
 #define THREADS (32 * WARPS)
 #define GROUPS (TILE_N / 8)
