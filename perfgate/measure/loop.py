@@ -100,11 +100,13 @@ class CaseLoop:
         settings: Settings,
         progress: Callable[[str, str], None],
         pause: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._session = session
         self._settings = settings
         self._progress = progress
         self._pause = pause
+        self._clock = clock
         self._pauses_left_s = settings.retry_pauses_s
         self._sequence = 0
 
@@ -134,11 +136,11 @@ class CaseLoop:
         with self._session.open_case(case_id) as case:
             case.poison()
             self._progress(case_id, "warm-up")
-            begin = time.monotonic()
+            begin = self._clock()
             chosen, run_executions = _rehearsed(plan or self._chosen_plan(case, timing), timing, change, case.sets)
             # A program warms up by itself, if at all: every window of ours would be a whole run of it.
             settled = timing is Timing.PROGRAM or self._settle(case, chosen, timing, unit)
-            warm_up_s = time.monotonic() - begin
+            warm_up_s = self._clock() - begin
             before = self._session.telemetry()
             blocks, after = self._blocks(case_id, case, chosen, run_executions, before)
             self._progress(case_id, "verify")
@@ -207,11 +209,11 @@ class CaseLoop:
         samples = 3
         spent_s = 0.0
         while spent_s < settings.warm_up_longest_s:
-            begin = time.monotonic()
+            begin = self._clock()
             batch = case.time_batch(executions=plan.executions_per_sample, samples=samples)
             interval_s = statistics.median(batch.intervals_s)
             # A slope costs the host ten times what it reads: two chains are enqueued for each difference.
-            batch_s = max(time.monotonic() - begin, sum(max(0.0, one) for one in batch.intervals_s))
+            batch_s = max(self._clock() - begin, sum(max(0.0, one) for one in batch.intervals_s))
             spent_s += batch_s
             samples = max(3, min(64, round(settings.window_s * samples / batch_s))) if batch_s > 0 else samples
             medians.append(interval_s)

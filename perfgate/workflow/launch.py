@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,9 +46,7 @@ def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
             enter_folder(order.options.get("folder", ""))
             with _opened_session(order, journal) as (session, ways):
                 session.self_test()
-                # Resting cools a GPU, not a recording of one.
-                pause = _no_pause if order.device.startswith(DeviceKind.RECORDED) else time.sleep
-                loop = CaseLoop(session, loop_settings(order), _progress(journal), pause)
+                loop = _loop(session, order, journal)
                 for case_id in order.case_ids:
                     outcome = _measured(loop, session, order, case_id, ways[case_id])
                     # A framework may be imported in a set-up: only now it is known where from.
@@ -66,8 +63,19 @@ def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
     return True
 
 
+def _loop(session: LaunchSession, order: LaunchOrder, journal: Journal) -> CaseLoop:
+    """Return the measuring loop; a recording needs no rest, and what it replays depends on no clock of this machine."""
+    if order.device.startswith(DeviceKind.RECORDED):
+        return CaseLoop(session, loop_settings(order), _progress(journal), _no_pause, _no_clock)
+    return CaseLoop(session, loop_settings(order), _progress(journal))
+
+
 def _no_pause(duration_s: float) -> None:
     del duration_s
+
+
+def _no_clock() -> float:
+    return 0.0
 
 
 def _progress(journal: Journal) -> Callable[[str, str], None]:
