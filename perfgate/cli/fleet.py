@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,52 @@ def command() -> None:
     """Measure every GPU of a Ray cluster, or judge a folder of runs: which of them is slow."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """The judging options of a command, as they were given."""
+
+    baseline: Path | None
+    policy: Path | None
+    labels: Path | None
+    host_names: bool
+    output: Path | None
+    openmetrics: Path | None
+    drain_list: Path | None
+    as_json: bool
+    no_color: bool
+
+    def given(self, folder: Path) -> "FleetInput":
+        """Return what is judged, and how."""
+        from perfgate.storage.policy import read_policy
+        from perfgate.workflow.fleet_judging import FleetInput, fleet_baselines, read_labels
+
+        return FleetInput(
+            folder=folder,
+            policy=read_policy(self.policy, Path.cwd()),
+            baselines=fleet_baselines(self.baseline),
+            labels=read_labels(self.labels),
+            shows_hosts=self.host_names,
+        )
+
+    def deliver(self, judged: "JudgedFleet", *, quiet: bool) -> int:
+        """Show and write the result; return its exit code."""
+        from perfgate.cli.view import current_view, show
+        from perfgate.report.fleet_text import render_fleet
+        from perfgate.storage.documents import render_fleet_json
+        from perfgate.workflow.fleet_views import write_views
+
+        write_views(judged, folder=self.output, openmetrics=self.openmetrics, drain_list=self.drain_list)
+        if self.as_json:
+            show(render_fleet_json(judged.report))
+        elif not quiet:
+            view = current_view(no_color=self.no_color)
+            show(render_fleet(judged.report, width=view.width, color=view.color, unicode=view.unicode))
+        return judged.report.exit_code
+
+
 def judging_options(function: Callable[..., int]) -> Callable[..., int]:
     """How a fleet is judged, and which views of the result are written: given to the command as ``judging``."""
-    names = ("baseline", "policy", "labels", "host_names", "output", "openmetrics", "drain_list", "as_json", "no_color")
+    names = [field.name for field in fields(Judging)]
 
     @functools.wraps(function)
     def bundled(**given: Any) -> int:
@@ -62,54 +106,6 @@ def judging_options(function: Callable[..., int]) -> Callable[..., int]:
     ):
         wrapped = option(wrapped)
     return wrapped
-
-
-class Judging:
-    """The judging options of a command, as they were given."""
-
-    def __init__(
-        self,
-        *,
-        baseline: Path | None,
-        policy: Path | None,
-        labels: Path | None,
-        host_names: bool,
-        output: Path | None,
-        openmetrics: Path | None,
-        drain_list: Path | None,
-        as_json: bool,
-        no_color: bool,
-    ) -> None:
-        self.baseline, self.policy, self.labels, self.host_names = baseline, policy, labels, host_names
-        self.output, self.openmetrics, self.drain_list = output, openmetrics, drain_list
-        self.as_json, self.no_color = as_json, no_color
-
-    def given(self, folder: Path) -> "FleetInput":
-        """Return what is judged, and how."""
-        from perfgate.storage.policy import read_policy
-        from perfgate.workflow.fleet_judging import FleetInput, fleet_baselines, read_labels
-
-        return FleetInput(
-            folder=folder,
-            policy=read_policy(self.policy, Path.cwd()),
-            baselines=fleet_baselines(self.baseline),
-            labels=read_labels(self.labels),
-            shows_hosts=self.host_names,
-        )
-
-    def deliver(self, judged: "JudgedFleet", *, quiet: bool) -> int:
-        """Show and write the result; return its exit code."""
-        from perfgate.cli.view import current_view, show
-        from perfgate.report.fleet_text import render_fleet
-        from perfgate.workflow.fleet_views import render_fleet_json, write_views
-
-        write_views(judged, folder=self.output, openmetrics=self.openmetrics, drain_list=self.drain_list)
-        if self.as_json:
-            show(render_fleet_json(judged.report))
-        elif not quiet:
-            view = current_view(no_color=self.no_color)
-            show(render_fleet(judged.report, width=view.width, color=view.color, unicode=view.unicode))
-        return judged.report.exit_code
 
 
 @command.command()

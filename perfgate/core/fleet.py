@@ -10,6 +10,7 @@ from perfgate.core.cause import health_causes
 from perfgate.core.gpu import Environment, Gpu
 from perfgate.core.report import Cause
 from perfgate.core.run import Run
+from perfgate.core.summary import relative_spread
 from perfgate.core.validity import Unusable, measured
 from perfgate.shims import StrEnum
 
@@ -158,8 +159,5 @@ def member_of(seat: Seat, run: Run, baseline: BaselineStanding | None = None) ->
 
 
 def _relative_error(launches: tuple[float, ...]) -> float:
-    if len(launches) < 2:
-        return 0.0
-    mean = statistics.fmean(launches)
-    spread = math.sqrt(math.fsum((one - mean) ** 2 for one in launches) / (len(launches) - 1)) / mean
-    return _MEDIAN_OVER_MEAN * spread / math.sqrt(len(launches))
+    spread = relative_spread(launches)
+    return 0.0 if spread is None else _MEDIAN_OVER_MEAN * spread / math.sqrt(len(launches))

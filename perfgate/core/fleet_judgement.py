@@ -25,6 +25,7 @@ from perfgate.core.peers import LEAST_PEERS, PeerTest, peer_test, robust_spread,
 from perfgate.core.policy import Policy
 from perfgate.core.report import Cause
 from perfgate.core.selection import is_match
+from perfgate.core.summary import median_or_none
 
 PEERS, BASELINE = "peers", "baseline"
 
@@ -154,7 +155,7 @@ def _judged(
                     SlowCase(id=case_id, against=" ".join(name), change=change, margin=margin)
                 )
     test = peer_test(values, np.array([case.error for case in seen]), reference)
-    clock = _median([case.sm_clock_hz for case, is_peer in zip(seen, reference, strict=True) if is_peer])
+    clock = median_or_none(case.sm_clock_hz for case, is_peer in zip(seen, reference, strict=True) if is_peer)
     usual = _usual_environment([members[index].environment for index in here])
     for place, index in enumerate(here):
         if len(here) > 1:
@@ -198,8 +199,8 @@ def _attributes(here: Sequence[Member]) -> dict[str, list[str]]:
 
 
 def _usual_environment(environments: Sequence[Environment]) -> Environment:
-    """Return the environment that most share, with only what is the same for all of them known."""
-    common, _ = Counter(replace(one, commit=None, dirty=None) for one in environments).most_common(1)[0]
+    """Return the environment that most share."""
+    ((common, _),) = Counter(replace(one, commit=None, dirty=None) for one in environments).most_common(1)
     return common
 
 
@@ -217,11 +218,6 @@ def _causes(
                 replace(clock, message=clock.message.replace(" before", " of its peers").replace(" now", " here"))
             )
     return causes + list(environment_causes(environment_differences(usual, member.environment)))
-
-
-def _median(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
 
 
 def _concluded(member: Member, identity: int, found: _Conclusions) -> FleetMember:

@@ -5,7 +5,7 @@ import io
 from collections.abc import Mapping
 
 from perfgate.core.fleet_report import FleetReport, Standing, seats_named
-from perfgate.report.escape import printable
+from perfgate.report.table_csv import cell
 
 COLUMNS = (
     "node",
@@ -29,13 +29,13 @@ def render_fleet_csv(report: FleetReport) -> str:
     writer.writerow(COLUMNS)
     for member in report.members:
         board = report.identities[member.identity].board_part_number if member.identity is not None else None
-        start = (member.seat.node, member.seat.gpu, board or "", member.chip or "", str(member.standing))
+        start = (member.seat.node, member.seat.gpu, board, member.chip, str(member.standing))
         slow = {one.id: one for one in member.slow}
         for case_id, value_s in member.values_s.items():
             found = slow.get(case_id)
             writer.writerow(
                 (
-                    *map(_cell, start),
+                    *map(cell, start),
                     case_id,
                     f"{value_s:.6g}",
                     f"{member.changes[case_id]:.6g}" if case_id in member.changes else "",
@@ -45,14 +45,8 @@ def render_fleet_csv(report: FleetReport) -> str:
                 )
             )
         if not member.values_s:
-            writer.writerow((*map(_cell, start), *[""] * (len(COLUMNS) - len(start))))
+            writer.writerow((*map(cell, start), *[""] * (len(COLUMNS) - len(start))))
     return buffer.getvalue()
-
-
-def _cell(value: object) -> str:
-    """Return a cell that no spreadsheet takes for a formula."""
-    text = printable(str(value))
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def render_openmetrics(report: FleetReport) -> str:

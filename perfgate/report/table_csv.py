@@ -62,7 +62,7 @@ def render_csv(report: Report) -> str:
     writer.writerow(COLUMNS)
     for result in report.cases:
         values = _values(result, report)
-        writer.writerow([_cell(values[name]) for name in COLUMNS])
+        writer.writerow([cell(values[name]) for name in COLUMNS])
     return buffer.getvalue()
 
 
@@ -110,7 +110,8 @@ def _values(result: CaseResult, report: Report) -> dict[str, object]:
     }
 
 
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
+    """Return a cell that no spreadsheet takes for a formula; nothing for None."""
     match value:
         case None:
             return ""

@@ -8,8 +8,6 @@ from perfgate.storage.documents import render_fleet_json
 from perfgate.storage.files import make_folder, write_text
 from perfgate.workflow.fleet_judging import JudgedFleet
 
-__all__ = ["render_fleet_json", "write_views"]
-
 
 def write_views(judged: JudgedFleet, *, folder: Path | None, openmetrics: Path | None, drain_list: Path | None) -> None:
     """Write the views that were asked for; host names go into the drain list alone.
