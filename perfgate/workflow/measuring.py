@@ -26,7 +26,8 @@ from perfgate.measure.supervisor import LaunchOutcome, Lessons, SessionInterrupt
 from perfgate.workflow.cases import Selection, described_cases
 from perfgate.workflow.listener import Listener
 from perfgate.workflow.repository import commit_of
-from perfgate.workflow.starting import limits, starter
+from perfgate.workflow.standing_by import standing_by
+from perfgate.workflow.starting import limits
 
 # A locked clock is held when the device's own counters read it within this (1495 for 1500 MHz is held).
 LOCK_TOLERANCE = 0.01
@@ -201,13 +202,14 @@ class Session:
             return
         begin = self._first_index + len(self._outcomes)
         orders = [self.order(index) for index in range(begin, begin + count)]
-        outcomes = supervise(
-            orders,
-            starter(self._device.kind),
-            on_progress=self.progressed,
-            lessons=self._lessons,
-            limits=limits(self._device.kind),
-        )
+        with standing_by(self._device.kind, orders, self.modules) as start:
+            outcomes = supervise(
+                orders,
+                start,
+                on_progress=self.progressed,
+                lessons=self._lessons,
+                limits=limits(self._device.kind),
+            )
         self.take(outcomes)
 
     def take(self, outcomes: Sequence[LaunchOutcome]) -> None:

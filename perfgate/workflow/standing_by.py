@@ -27,6 +27,8 @@ Start = Callable[[LaunchOrder, Path], "subprocess.Popen[bytes]"]
 # One measures, one imports, and the machine has something left for both.
 _LEAST_CORES = 4
 _DEVICES = "/dev/nvidia"
+# What a launch on a GPU imports whatever its cases are.
+_MODULES = ("perfgate.devices.cuda.session", "pycuda.driver", "pynvml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,7 @@ def standing_by(kind: DeviceKind, orders: Sequence[LaunchOrder], modules: Iterab
     if kind is not DeviceKind.CUDA or cores < _LEAST_CORES:
         yield starter(kind)
         return
-    with prepared_starts(kind, orders, tuple(sorted(modules))) as start:
+    with prepared_starts(kind, orders, tuple(sorted({*_MODULES, *modules}))) as start:
         yield start
 
 
