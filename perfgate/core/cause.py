@@ -13,6 +13,7 @@ from perfgate.core.gpu import Difference, Environment, environment_differences
 from perfgate.core.report import Cause
 from perfgate.core.run import Health
 from perfgate.core.units import clock_text, percent_text
+from perfgate.core.xid import is_of_program, xid_text
 
 FOREIGN_PROCESS, THROTTLED = "foreign-process", "throttled"  # codes that others ask for
 AUTHOR, MAINTAINER, RUNNER_OWNER = "author", "maintainer", "runner-owner"
@@ -184,7 +185,12 @@ def health_causes(before: Health | None, after: Health | None) -> tuple[Cause, .
         ),
         (bool(now.mps_active), "mps-active", "the multi-process service shares the GPU"),
     )
-    return tuple(Cause(code=code, message=message, who=RUNNER_OWNER) for is_seen, code, message in found if is_seen)
+    causes = [Cause(code=code, message=message, who=RUNNER_OWNER) for is_seen, code, message in found if is_seen]
+    if now.xids:
+        message = f"the driver reported {xid_text(now.xids)} during the session"
+        who = AUTHOR if all(is_of_program(number) for number in now.xids) else RUNNER_OWNER
+        causes.append(Cause(code="xid", message=message, who=who))
+    return tuple(causes)
 
 
 def throttle_cause(clock_events_s: Mapping[str, float]) -> Cause | None:

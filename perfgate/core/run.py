@@ -113,7 +113,11 @@ class CaseInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """The state of the GPU beside a session; what could not be read is None."""
+    """The state of the GPU beside a session; what could not be read is None.
+
+    Attributes:
+        xids: Xid errors that the driver reported since perfgate looks, in their order.
+    """
 
     temperature_c: float | None = None
     memory_temperature_c: float | None = None
@@ -136,6 +140,7 @@ class Health:
     confidential_computing: bool | None = None
     virtualization: str | None = None
     foreign_processes: tuple[str, ...] = ()
+    xids: tuple[int, ...] | None = None
 
 
 class Fault(StrEnum):

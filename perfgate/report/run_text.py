@@ -7,6 +7,7 @@ from perfgate.core.case import Unit
 from perfgate.core.run import CaseInfo, CaseLaunch, Run
 from perfgate.core.summary import launch_statistics, median_or_none, relative_spread
 from perfgate.core.units import clock_text, percent_text
+from perfgate.core.xid import xid_text
 from perfgate.report import sentences
 from perfgate.report.banner import add_banner
 from perfgate.report.layout import Column, Line, Page
@@ -96,6 +97,8 @@ def _facts(run: Run, *, verbose: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "Absent", tuple(f"{case_id}: {why}" for case_id, why in run.absent.items())
     states = [state for state in (run.health_before, run.health_after) if state is not None]
     foreign = sorted({process for state in states for process in state.foreign_processes})
+    xids = states[-1].xids if states else None
+    yield "Reported", (f"by the driver: {xid_text(xids)}",) if xids else ()
     yield "Also there", tuple(f"another process used this GPU: {process}" for process in foreign)
     if verbose:
         yield "Environment", tuple(f"{name}: {value}" for name, value in sentences.known_fields(run.environment))

@@ -17,6 +17,7 @@ from perfgate.core.run import CaseInfo, Health, Injection, Run
 from perfgate.core.selection import matching
 from perfgate.core.summary import median_or_none
 from perfgate.core.units import clock_text
+from perfgate.core.xid import xid_text
 from perfgate.errors import ConfigurationError, ExitCode, LaunchError, PerfgateError, WrongOutputError
 from perfgate.measure.injection import parse_injections
 from perfgate.measure.journal import FailureKind
@@ -281,7 +282,11 @@ class Session:
             return
         reasons = [outcome.launch.failure for outcome in self._outcomes if outcome.launch.failure]
         reasons += [failed.message for failed in failures]
-        raise LaunchError(f"no launch measured anything: {reasons[0] if reasons else 'no case was left'}")
+        xids = self._after.xids if self._after else None
+        raise LaunchError(
+            f"no launch measured anything: {reasons[0] if reasons else 'no case was left'}",
+            hint=f"the driver reported {xid_text(xids)}" if xids else "",
+        )
 
 
 @contextlib.contextmanager

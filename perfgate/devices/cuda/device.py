@@ -34,6 +34,7 @@ class CudaDevice:
         self._uuid = device_uuid(index)
         self._index = index
         self._nvml: Nvml = opened_nvml(self._uuid)
+        self._nvml.watch_xids()
         self._before: frozenset[int] | None = self._nvml.process_ids()
         self._gpu = identified_gpu(index, self._nvml)
         self._environment = surrounding_environment(self._nvml, _compiler_name(), _cublas_version())

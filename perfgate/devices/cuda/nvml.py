@@ -11,6 +11,7 @@ from typing import Any
 
 from perfgate.core.device import Telemetry
 from perfgate.core.run import Health
+from perfgate.devices.cuda.xids import XidWatch
 
 # NVML_FI_DEV_CLOCKS_EVENT_REASON_*: cumulative nanoseconds (field 74 grew by 7.05e9 in 7.1 s of a capped GEMM).
 _CLOCK_EVENT_FIELDS = {
@@ -39,6 +40,7 @@ class Nvml:
         self._library: Any = library
         self._handle: Any = None
         self._whole_gpu: Any = None
+        self._xids: XidWatch | None = None
         self.note: str | None = None
         if library is None:
             self.note = "nvidia-ml-py is not installed"
@@ -58,8 +60,16 @@ class Nvml:
         """0: nothing can be read; 1: readable."""
         return 0 if self._handle is None else 1
 
+    def watch_xids(self) -> None:
+        """Collect Xid errors from now on, for ``health``."""
+        if self._handle is not None and self._xids is None:
+            self._xids = XidWatch(self._library, self._whole_gpu or self._handle)
+
     def close(self) -> None:
         """Release the library; later readings are None."""
+        if self._xids is not None:
+            self._xids.close()
+            self._xids = None
         self._handle = self._whole_gpu = None
         if self._library is not None:
             with contextlib.suppress(Exception):
@@ -159,6 +169,7 @@ class Nvml:
             mps_active=self._mps(),
             confidential_computing=self._confidential_computing(),
             virtualization=_virtualization(self.read("VirtualizationMode")),
+            xids=None if self._xids is None else self._xids.seen(),
         )
 
     def _ecc(self, kind: str) -> int | None:

@@ -136,12 +136,22 @@ def test_health_causes__of_nothing_known_are_none() -> None:
         (Health(), Health(pcie_width=8, pcie_width_max=16), "pcie-narrower", "8 lanes wide of 16"),
         (Health(nvlink_links_active=18), Health(nvlink_links_active=17), "nvlink-lost", "lost"),
         (Health(), Health(mps_active=True), "mps-active", "shares the GPU"),
+        (Health(xids=()), Health(xids=(79,)), "xid", "Xid 79 (the GPU has fallen off the bus) during the session"),
     ],
 )
 def test_health_causes__name_what_the_gpu_reports(before: Health, after: Health, code: str, text: str) -> None:
     (cause,) = health_causes(before, after)
     assert (cause.code, cause.who) == (code, "runner-owner")
     assert text in cause.message
+
+
+def test_health_causes__an_xid_of_a_kernels_own_fault_is_its_authors() -> None:
+    (cause,) = health_causes(Health(xids=()), Health(xids=(31, 43, 31)))
+    assert (cause.code, cause.who) == ("xid", "author")
+    assert cause.message.count("Xid 31") == 1
+    (cause,) = health_causes(Health(xids=()), Health(xids=(31, 95)))
+    assert cause.who == "runner-owner"
+    assert health_causes(Health(xids=()), Health(xids=())) == ()
 
 
 def test_health_causes__errors_that_were_there_before_did_not_grow() -> None:

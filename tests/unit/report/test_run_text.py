@@ -67,13 +67,14 @@ def test_render_run__lists_failed_launches_absent_cases_and_company() -> None:
         {COPY: [2e-3]},
         absent={"gemm.fp8": "needs compute capability 8.9"},
         health_before=Health(foreign_processes=("python",)),
-        health_after=Health(foreign_processes=("python", "Xorg")),
+        health_after=Health(foreign_processes=("python", "Xorg"), xids=(43,)),
     )
     run = replace(run, launches=(*run.launches, Launch(index=1, started_utc="", cases={}, failure="it crashed")))
     text = render_run(run)
     assert "in 1 of 2 launches" in text
     assert "Failed       launch 1: it crashed\n" in text
     assert "Absent       gemm.fp8: needs compute capability 8.9\n" in text
+    assert "Reported     by the driver: Xid 43 (a program's kernel was stopped)\n" in text
     assert (
         "Also there   another process used this GPU: Xorg\n             another process used this GPU: python\n" in text
     )
