@@ -23,11 +23,12 @@ class FakeDevice:
     environment: Environment = ENVIRONMENT
     address: str = "cuda:GPU-1"
     foreign: tuple[str, ...] = ()
+    xids: tuple[int, ...] | None = None
     log: list[str] = field(default_factory=list)
 
     def health(self) -> Health:
         self.log.append("health")
-        return Health(temperature_c=30.0 + len(self.log))
+        return Health(temperature_c=30.0 + len(self.log), xids=self.xids)
 
     def foreign_processes(self, own: int) -> tuple[str, ...]:
         self.log.append(f"foreign of {own}")

@@ -122,6 +122,14 @@ def test_measure_to__without_any_result_says_why(bench: Any, median: Any, reason
     assert one.listener.log[-1] == "ends"
 
 
+def test_measure_to__without_any_result_says_what_the_driver_reported(bench: Any) -> None:
+    one = bench(lambda order, case_id: None)
+    one.device.xids = (79,)
+    with pytest.raises(LaunchError) as raised:
+        one.session().measure_to(2)
+    assert "Xid 79" in raised.value.hint
+
+
 def test_measure_to__tells_of_launches_that_died(bench: Any) -> None:
     one = bench(lambda order, case_id: None if order.index == 1 else 1e-3)
     one.session(plans=KNOWN).measure_to(3)
