@@ -24,6 +24,8 @@ class Settings:
     Attributes:
         sample_s: least length of a timed interval: the event pair's own 1.8-2.9 µs stay under 0.05 %.
         samples_per_block, blocks: 5 x 10 samples of 5 ms: 50 ms a block, long enough for the device clock.
+        block_longest_s: a block whose samples are long takes fewer of them, LEAST_SAMPLES at least: an 8192 product
+            in FP64 would take 2 s, and its launches agree as well.
         window_s: length of a warm-up window.
         settled_windows: neighbouring window medians that must agree.
         settled_times: relative range of their medians.
@@ -41,6 +43,7 @@ class Settings:
     sample_s: float = 5e-3
     samples_per_block: int = 10
     blocks: int = 5
+    block_longest_s: float = 0.15
     window_s: float = 20e-3
     settled_windows: int = 3
     settled_times: float = 0.003
@@ -170,13 +173,16 @@ class CaseLoop:
         """Executions that fill a sample, a multiple of the buffer sets; grown while an interval is unusable."""
         settings = self._settings
         executions = FIXED_EXECUTIONS.get(timing)
+        samples = settings.samples_per_block
         if executions is None:
-            needed = settings.sample_s / self._rough_execution_s(case)
-            executions = case.sets * max(1, math.ceil(_rounded_up(needed) / case.sets))
+            execution_s = self._rough_execution_s(case)
+            executions = case.sets * max(1, math.ceil(_rounded_up(settings.sample_s / execution_s) / case.sets))
+            fitting = math.ceil(settings.block_longest_s / (executions * execution_s))
+            samples = min(samples, max(LEAST_SAMPLES, fitting))
         return CasePlan(
             executions_per_sample=executions,
             # A sweep's sample is a pass over all of the memory.
-            samples_per_block=LEAST_SAMPLES if timing is Timing.SLOWEST else settings.samples_per_block,
+            samples_per_block=LEAST_SAMPLES if timing is Timing.SLOWEST else samples,
             # A run of a program is a block, and may take minutes.
             blocks=1 if timing is Timing.PROGRAM else settings.blocks,
         )

@@ -301,3 +301,10 @@ def test_measure__a_sweep_goes_through_the_memory_as_seldom_as_a_median_allows()
     device = FakeDevice(interval=lambda batch, executions: executions * 2e-4, sets=126)
     plan = measure(device, None, timing=Timing.SLOWEST).plan
     assert (plan.executions_per_sample, plan.samples_per_block) == (126, 3)
+
+
+@pytest.mark.parametrize(("execution_s", "samples"), [(5e-3, 10), (14e-3, 10), (43e-3, 4), (0.2, 3), (3.0, 3)])
+def test_measure__a_block_of_long_samples_takes_fewer(execution_s: float, samples: int) -> None:
+    device = FakeDevice(interval=lambda batch, executions: executions * execution_s)
+    plan = measure(device, None).plan
+    assert (plan.executions_per_sample, plan.samples_per_block) == (1, samples)
