@@ -49,7 +49,6 @@ class Telemetry:
     Attributes:
         clock_events_s: cumulative seconds by reason: ``sw_power_cap``, ``sync_boost``,
             ``sw_thermal``, ``hw_thermal``, ``hw_power_brake``.
-        energy_j: cumulative energy.
         at_s: monotonic seconds when it was read.
     """
 
@@ -57,7 +56,6 @@ class Telemetry:
     temperature_c: float | None = None
     memory_clock_hz: float | None = None
     power_w: float | None = None
-    energy_j: float | None = None
     clock_events_s: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -100,8 +98,11 @@ class LaunchSession(Protocol):
         """
         ...
 
-    def self_test(self) -> None:
+    def self_test(self) -> float | None:
         """Prove that the events time this stream: a spin of a known 1 ms must read at least 0.99 ms.
+
+        Returns:
+            The SM clock meanwhile [Hz], that of a GPU with next to nothing to do; None where it is not measured.
 
         Raises:
             DeviceError: they do not.
@@ -110,6 +111,10 @@ class LaunchSession(Protocol):
 
     def telemetry(self) -> Telemetry:
         """Read the counters now."""
+        ...
+
+    def energy_j(self) -> float | None:
+        """Read the cumulative energy; apart from the other counters, since NVML takes 3 to 16 ms for it."""
         ...
 
     def code_sha256(self, case_id: str) -> str | None:

@@ -188,9 +188,12 @@ class RecordedLaunch:
             temperature_c=last.temperature_c if last else None,
             memory_clock_hz=last.memory_clock_hz if last else None,
             power_w=last.power_w if last else None,
-            energy_j=self._energy_j,
             clock_events_s=dict(self._clock_events_s),
         )
+
+    def energy_j(self) -> float | None:
+        """Return the energy of what was replayed, by the recorded power."""
+        return self._energy_j
 
     def code_sha256(self, case_id: str) -> str | None:
         """Return the recorded hash."""

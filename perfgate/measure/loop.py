@@ -32,6 +32,8 @@ class Settings:
         settled_clock: relative range of their clocks.
         settled_cycles: relative range of their cycles, for a case that is judged in them: under a power cap the clock
             of an H200 swings by 5 % for as long as a tensor-core product runs, its cycles by 0.1 to 0.4 %.
+        recovered_clock: share of the clock of an idle GPU that a case of bare launches waits for: after a tensor-core
+            product an H200 stays at 80 % of it for 0.05 s and is back after 0.12 s, and a graph's node takes 12 % more.
         warm_up_longest_s: then it goes on, with a caveat.
         clock_event_share: share of a case's time that a hardware slowdown may cover before it is invalid.
         retries: invalid or failed batches that are taken again, in all of a case.
@@ -49,6 +51,7 @@ class Settings:
     settled_times: float = 0.003
     settled_clock: float = 0.005
     settled_cycles: float = 0.005
+    recovered_clock: float = 0.99
     warm_up_longest_s: float = 2.0
     clock_event_share: float = 0.01
     retries: int = 5
@@ -67,6 +70,9 @@ FIXED_EXECUTIONS: Mapping[Timing, int] = {
     Timing.EVENT_FLOOR: 1,
     Timing.PROGRAM: 1,
 }
+
+# Slopes that a GPU does at its highest clock, since they hardly load it.
+BARE_LAUNCHES = frozenset({Timing.GAP, Timing.GRAPH_NODE})
 
 # Below it the event pair's own time is more than a percent: too rough to choose executions by.
 SHORTEST_INTERVAL_S = 0.2e-3
@@ -95,6 +101,8 @@ class CaseLoop:
         settings: parameters.
         progress: told case and phase at every step, so that a supervisor sees that the launch lives.
         pause: sleeps; an argument so that tests do not.
+        clock: monotonic seconds.
+        light_clock_hz: the SM clock of a GPU with next to nothing to do; None where it is not known.
     """
 
     def __init__(
@@ -104,6 +112,8 @@ class CaseLoop:
         progress: Callable[[str, str], None],
         pause: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        light_clock_hz: float | None = None,
     ) -> None:
         self._session = session
         self._settings = settings
@@ -112,6 +122,7 @@ class CaseLoop:
         self._clock = clock
         self._pauses_left_s = settings.retry_pauses_s
         self._sequence = 0
+        self._light_clock_hz = light_clock_hz
 
     def measure(
         self,
@@ -144,7 +155,7 @@ class CaseLoop:
             # A program warms up by itself, if at all: every window of ours would be a whole run of it.
             settled = timing is Timing.PROGRAM or self._settle(case, chosen, timing, unit)
             warm_up_s = self._clock() - begin
-            before = self._session.telemetry()
+            before, energy_before_j = self._session.telemetry(), self._session.energy_j()
             blocks, after = self._blocks(case_id, case, chosen, run_executions, before)
             self._progress(case_id, "verify")
             verification = case.verify()
@@ -158,7 +169,7 @@ class CaseLoop:
             blocks=tuple(blocks),
             settled=settled,
             warm_up_s=warm_up_s,
-            energy_j=_energy_j(before, after),
+            energy_j=self._energy_j(energy_before_j, after.at_s - before.at_s),
             memory_clock_hz=after.memory_clock_hz,
             temperature_c=after.temperature_c,
             power_w=after.power_w,
@@ -225,19 +236,38 @@ class CaseLoop:
             medians.append(interval_s)
             means.append(statistics.fmean(batch.intervals_s))
             clocks.append(batch.sm_clock_hz)
-            recent = clocks[-settings.settled_windows :]
-            if len(medians) >= settings.settled_windows and _batch_reason(batch) is None:
-                if timing.is_host_timed:
-                    return True
-                still = _relative_range(medians[-settings.settled_windows :]) <= settings.settled_times
-                known = [clock for clock in recent if clock is not None]
-                if still and (len(known) < 2 or _relative_range(known) <= settings.settled_clock):
-                    return True
-                if unit is Unit.CYCLES and len(known) == len(recent):
-                    pairs = zip(means[-settings.settled_windows :], known, strict=True)
-                    if _relative_range([mean_s * clock for mean_s, clock in pairs]) <= settings.settled_cycles:
-                        return True
+            if len(medians) < settings.settled_windows or _batch_reason(batch) is not None:
+                continue
+            if timing.is_host_timed or self._is_still(medians, clocks, timing):
+                return True
+            if unit is Unit.CYCLES and self._are_cycles_still(means, clocks):
+                return True
         return False
+
+    def _is_still(self, medians: list[float], clocks: list[float | None], timing: Timing) -> bool:
+        """Whether the last windows agree in time and clock, and the clock is back from what the case before it drew."""
+        settings = self._settings
+        known = [clock for clock in clocks[-settings.settled_windows :] if clock is not None]
+        waits_for_hz = settings.recovered_clock * (self._light_clock_hz or 0.0) if timing in BARE_LAUNCHES else 0.0
+        if known and known[-1] < waits_for_hz:
+            return False
+        if len(known) >= 2 and _relative_range(known) > settings.settled_clock:
+            return False
+        return _relative_range(medians[-settings.settled_windows :]) <= settings.settled_times
+
+    def _are_cycles_still(self, means: list[float], clocks: list[float | None]) -> bool:
+        """Whether the last windows agree in cycles, or on average with as many before them.
+
+        Averages, since the clock of a product at the power limit jumps by 12 % within milliseconds, and its cycles
+        with it by 1 %: they never stand still, but they do not drift.
+        """
+        windows, bound = self._settings.settled_windows, self._settings.settled_cycles
+        recent = zip(means[-2 * windows :], clocks[-2 * windows :], strict=True)
+        cycles = [mean_s * clock for mean_s, clock in recent if clock is not None]
+        if len(cycles) >= windows and _relative_range(cycles[-windows:]) <= bound:
+            return True
+        halves = [statistics.fmean(cycles[:windows]), statistics.fmean(cycles[windows:])] if cycles[windows:] else []
+        return len(cycles) == 2 * windows and _relative_range(halves) <= bound
 
     def _blocks(
         self, case_id: str, case: OpenCase, plan: CasePlan, run_executions: int, before: Telemetry
@@ -265,6 +295,13 @@ class CaseLoop:
                     self._rest(pause_s)
                     pause_s *= 2
         return blocks, after
+
+    def _energy_j(self, before_j: float | None, duration_s: float) -> float | None:
+        """Energy of the case; None under a second, since the counter moves about every 100 ms."""
+        if before_j is None or duration_s < 1.0:
+            return None
+        after_j = self._session.energy_j()
+        return None if after_j is None else after_j - before_j
 
     def _rest(self, pause_s: float) -> None:
         pause_s = min(pause_s, self._pauses_left_s)
@@ -337,13 +374,6 @@ def slowdown_reason(events_s: Mapping[str, float], duration_s: float, longest_sh
 def _event_seconds(before: Telemetry, after: Telemetry) -> dict[str, float]:
     known = set(before.clock_events_s) & set(after.clock_events_s)
     return {name: max(0.0, after.clock_events_s[name] - before.clock_events_s[name]) for name in sorted(known)}
-
-
-def _energy_j(before: Telemetry, after: Telemetry) -> float | None:
-    """Energy of the case; None under a second, since the counter moves about every 100 ms."""
-    if before.energy_j is None or after.energy_j is None or after.at_s - before.at_s < 1.0:
-        return None
-    return after.energy_j - before.energy_j
 
 
 def _relative_range(values: list[float]) -> float:

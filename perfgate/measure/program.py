@@ -48,13 +48,17 @@ class ProgramSession:
             return self._session.open_case(case_id)
         return contextlib.nullcontext(ProgramCase(case_id, self._programs[case_id], lambda: self._alive(case_id)))
 
-    def self_test(self) -> None:
+    def self_test(self) -> float | None:
         """See core.device.LaunchSession."""
-        self._session.self_test()
+        return self._session.self_test()
 
     def telemetry(self) -> Telemetry:
         """See core.device.LaunchSession."""
         return self._session.telemetry()
+
+    def energy_j(self) -> float | None:
+        """See core.device.LaunchSession."""
+        return self._session.energy_j()
 
     def code_sha256(self, case_id: str) -> str | None:
         """See core.device.LaunchSession."""

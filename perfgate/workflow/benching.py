@@ -107,8 +107,8 @@ class Bench:
     def measured(self, case: Case) -> MeasuredCase:
         """Measure a case and keep its result; raises like ``CaseLoop.measure``."""
         if self._loop is None:
-            self.session.self_test()
-            self._loop = CaseLoop(self.session, Settings(), self._progresses)
+            light_clock_hz = self.session.self_test()
+            self._loop = CaseLoop(self.session, Settings(), self._progresses, light_clock_hz=light_clock_hz)
         self.session.add_case(case)
         try:
             result = self._loop.measure(case.id, case.timing, self.plans.get(case.id), unit=case.unit)

@@ -45,8 +45,7 @@ def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
         try:
             enter_folder(order.options.get("folder", ""))
             with _opened_session(order, journal) as (session, ways):
-                session.self_test()
-                loop = _loop(session, order, journal)
+                loop = _loop(session, order, journal, session.self_test())
                 for case_id in order.case_ids:
                     outcome = _measured(loop, session, order, case_id, ways[case_id])
                     # A framework may be imported in a set-up: only now it is known where from.
@@ -63,11 +62,11 @@ def run_launch(order: LaunchOrder, journal_path: Path) -> bool:
     return True
 
 
-def _loop(session: LaunchSession, order: LaunchOrder, journal: Journal) -> CaseLoop:
+def _loop(session: LaunchSession, order: LaunchOrder, journal: Journal, light_clock_hz: float | None) -> CaseLoop:
     """Return the measuring loop; a recording needs no rest, and what it replays depends on no clock of this machine."""
     if order.device.startswith(DeviceKind.RECORDED):
         return CaseLoop(session, loop_settings(order), _progress(journal), _no_pause, _no_clock)
-    return CaseLoop(session, loop_settings(order), _progress(journal))
+    return CaseLoop(session, loop_settings(order), _progress(journal), light_clock_hz=light_clock_hz)
 
 
 def _no_pause(duration_s: float) -> None:

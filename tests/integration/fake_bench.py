@@ -75,6 +75,9 @@ class FakeSession:
     def telemetry(self) -> Telemetry:
         return Telemetry(at_s=0.0)
 
+    def energy_j(self) -> None:
+        return None
+
     def code_sha256(self, case_id: str) -> None:
         return None
 

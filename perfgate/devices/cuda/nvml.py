@@ -123,9 +123,12 @@ class Nvml:
             temperature_c=self.temperature_c(),
             memory_clock_hz=_scaled(self.read("ClockInfo", 2), 1e6),
             power_w=_scaled(self.read("PowerUsage"), 1e-3),
-            energy_j=_scaled(self.read("TotalEnergyConsumption"), 1e-3),
             clock_events_s={_CLOCK_EVENT_FIELDS[number]: value * 1e-9 for number, value in counters.items()},
         )
+
+    def energy_j(self) -> float | None:
+        """Read the cumulative energy."""
+        return _scaled(self.read("TotalEnergyConsumption"), 1e-3)
 
     def temperature_c(self) -> float | None:
         """Temperature of the GPU: the newer call first, the deprecated one where it is missing."""

@@ -246,14 +246,18 @@ class CudaSession:
                 hint="fill every input with random data: a GPU is faster on constants",
             )
 
-    def self_test(self) -> None:
+    def self_test(self) -> float | None:
         """See core.device.LaunchSession."""
         with _driver_errors("self-test"):
-            self._timer.self_test()
+            return self._timer.self_test()
 
     def telemetry(self) -> Telemetry:
         """See core.device.LaunchSession."""
         return self._nvml.telemetry()
+
+    def energy_j(self) -> float | None:
+        """See core.device.LaunchSession."""
+        return self._nvml.energy_j()
 
     def code_sha256(self, case_id: str) -> str | None:
         """See core.device.LaunchSession."""

@@ -64,17 +64,22 @@ class StreamTimer:
         self._release()
         stream.synchronize()
 
-    def self_test(self) -> None:
+    def self_test(self) -> float | None:
         """A spin of a known 1 ms must read at least 0.99 ms between events on this stream.
+
+        Returns:
+            The SM clock meanwhile [Hz].
 
         Raises:
             DeviceError: it does not; the events time something else.
         """
         begin, end = self._event(0), self._event(1)
+        self._stamped(0)
         begin.record(self._stream)
         self._spin_for.prepared_async_call((1, 1), (1, 1, 1), self._stream, np.uint64(round(_SELF_TEST_SPIN_S * 1e9)))
         end.record(self._stream)
-        end.synchronize()
+        self._stamped(1)
+        self._stream.synchronize()
         measured_s = end.time_since(begin) * 1e-3
         if measured_s < _SELF_TEST_LEAST * _SELF_TEST_SPIN_S:
             raise DeviceError(
@@ -82,6 +87,7 @@ class StreamTimer:
                 " events: the events do not time this stream",
                 hint="is a profiler or an interposed CUDA library active?",
             )
+        return self._clock_between_stamps()
 
     def is_held_through(self, command: Callable[[], None], look: Callable[[], None]) -> bool:
         """Call something while the stream is held, look around, release; tell whether the stream was held all the time.
@@ -127,11 +133,13 @@ class StreamTimer:
             singly = self._time_events(executions, turn, 1, count * samples, started_s, queue_limit)
             return replace(singly, intervals_s=_slowest(singly.intervals_s, count))
         single = executions[turn % len(executions)]
-        clock_hz: float | None = None
         intervals: list[float] = []
         timed_out = False
         graphs = self._graphs(timing, single, count)
+        is_slope = timing in (Timing.GAP, Timing.GRAPH_NODE)
         try:
+            if is_slope:
+                self._stamped(0)
             for _ in range(samples):
                 if timing is Timing.GAP:
                     interval, late = self._slope(lambda chain: _repeat(single, chain), count)
@@ -144,11 +152,17 @@ class StreamTimer:
                     interval, late = self._host_interval(timing, single, count, graphs), False
                 intervals.append(interval)
                 timed_out = timed_out or late
+            if is_slope:
+                self._stamped(1)
+                self._stream.synchronize()
         finally:
             for graph in graphs.values():
                 graph.close()
         return SampleBatch(
-            intervals_s=tuple(intervals), sm_clock_hz=clock_hz, started_s=started_s, spin_timed_out=timed_out
+            intervals_s=tuple(intervals),
+            sm_clock_hz=self._clock_between_stamps() if is_slope else None,
+            started_s=started_s,
+            spin_timed_out=timed_out,
         )
 
     def _time_events(

@@ -48,7 +48,10 @@ class FakeDevice:
 
     def telemetry(self) -> Telemetry:
         events = {self.event: self.events_s, "sw_power_cap": 0.0}
-        return Telemetry(at_s=self.now_s, temperature_c=45.0, energy_j=600 * self.now_s, clock_events_s=events)
+        return Telemetry(at_s=self.now_s, temperature_c=45.0, clock_events_s=events)
+
+    def energy_j(self) -> float:
+        return 600 * self.now_s
 
     def poison(self) -> None:
         self.log.append("poison")
@@ -80,11 +83,15 @@ def measure(
     change: float = 0.0,
     unit: Unit = Unit.SECONDS,
     pauses: list[float] | None = None,
+    light_clock_hz: float | None = None,
     **settings: float,
 ) -> MeasuredCase:
     session: LaunchSession = device
     rests: list[float] = [] if pauses is None else pauses
-    loop = CaseLoop(session, Settings(**settings), lambda case_id, phase: device.log.append(phase), rests.append)  # type: ignore[arg-type]
+    given = Settings(**settings)  # type: ignore[arg-type]
+    loop = CaseLoop(
+        session, given, lambda case_id, phase: device.log.append(phase), rests.append, light_clock_hz=light_clock_hz
+    )
     return loop.measure("family.a", timing, plan, change, unit=unit)
 
 
@@ -196,7 +203,7 @@ def test_measure__cycles_stand_still_where_the_clock_swings() -> None:
 
 def test_measure__cycles_that_drift_are_not_settled() -> None:
     device = FakeDevice(
-        interval=lambda batch, executions: executions * 1.5e6 * (1 + 0.01 * (batch % 2)) / swinging(batch),
+        interval=lambda batch, executions: executions * 1.5e6 * 1.01**batch / swinging(batch),
         clock_hz=swinging,
     )
     assert not measure(device, unit=Unit.CYCLES).launch.settled
@@ -207,6 +214,41 @@ def test_measure__cycles_of_an_unknown_clock_are_not_settled() -> None:
         interval=lambda batch, executions: executions * 1.5e6 / swinging(batch), clock_hz=lambda batch: None
     )
     assert not measure(device, unit=Unit.CYCLES).launch.settled
+
+
+def test_measure__cycles_that_jump_with_the_clock_are_settled_once_their_mean_does_not_drift() -> None:
+    # Windows alternate between two clocks, and cycles follow them by 1 %: no three neighbours agree.
+    clocks = (1.4e9, 1.6e9, 1.5e9, 1.6e9, 1.4e9, 1.5e9)
+    cycles = {1.4e9: 0.993e6, 1.5e9: 1.0e6, 1.6e9: 1.007e6}
+
+    def interval(batch: int, executions: int) -> float:
+        clock_hz = clocks[batch % 6]
+        return executions * cycles[clock_hz] / clock_hz
+
+    device = FakeDevice(interval=interval, clock_hz=lambda batch: clocks[batch % 6])
+    measured = measure(device, unit=Unit.CYCLES)
+    assert measured.launch.settled
+    assert device.log.count("block") == PLAN.blocks
+    assert len(device.asked) == 6 + PLAN.blocks
+
+
+@pytest.mark.parametrize("timing", [Timing.GAP, Timing.GRAPH_NODE])
+def test_measure__bare_launches_wait_until_the_clock_is_back(timing: Timing) -> None:
+    # After a product at the power limit the clock stays low for a while, as still as can be.
+    device = FakeDevice(
+        interval=lambda batch, executions: executions * (1.1e-6 if batch < 9 else 1e-6),
+        clock_hz=lambda batch: 1.575e9 if batch < 9 else 1.965e9,
+    )
+    measured = measure(device, timing=timing, light_clock_hz=1.98e9)
+    assert measured.launch.settled
+    assert {time_s for block in measured.launch.blocks for time_s in block.times_s} == {1e-6}
+
+
+def test_measure__a_clock_that_does_not_come_back_is_not_settled() -> None:
+    device = FakeDevice(clock_hz=lambda batch: 1.575e9)
+    assert not measure(device, timing=Timing.GAP, light_clock_hz=1.98e9).launch.settled
+    # Work that loads the GPU runs at the clock that its power allows.
+    assert measure(replace(device, log=[], asked=[]), light_clock_hz=1.98e9).launch.settled
 
 
 def test_measure__a_moving_clock_is_not_settled() -> None:

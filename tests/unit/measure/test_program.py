@@ -111,6 +111,9 @@ class Device:
     def telemetry(self) -> Telemetry:
         return Telemetry(at_s=0.0)
 
+    def energy_j(self) -> float | None:
+        return None
+
     def code_sha256(self, case_id: str) -> str | None:
         return "c0de"
 

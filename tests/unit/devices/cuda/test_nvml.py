@@ -59,8 +59,13 @@ def test_telemetry__counters_are_seconds_and_joules() -> None:
         "hw_thermal": 0.0,
         "hw_power_brake": 0.0,
     }
-    assert (telemetry.energy_j, telemetry.power_w) == (pytest.approx(5000.0), pytest.approx(123.328))
+    assert telemetry.power_w == pytest.approx(123.328)
     assert (telemetry.memory_clock_hz, telemetry.temperature_c) == (3.201e9, 41.0)
+
+
+def test_energy__is_in_joules_and_unknown_where_it_is_refused() -> None:
+    assert Nvml(UUID, FakeNvml({UUID: h200()})).energy_j() == pytest.approx(5000.0)
+    assert Nvml(UUID, FakeNvml({UUID: h200(TotalEnergyConsumption=None)})).energy_j() is None
 
 
 def test_telemetry__a_counter_that_the_gpu_lacks_is_absent_not_zero() -> None:

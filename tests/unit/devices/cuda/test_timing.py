@@ -267,7 +267,20 @@ def test_graph_node__is_the_slope_over_the_nodes(bench: Any, monkeypatch: pytest
 
 
 def test_self_test__passes_where_events_time_the_stream(bench: Any) -> None:
-    bench().timer.self_test()
+    assert bench().timer.self_test() == pytest.approx(1.5e9, rel=5e-3)
+
+
+@pytest.mark.parametrize("slope", [Timing.GAP, Timing.GRAPH_NODE])
+def test_time_batch__a_slope_knows_the_clock_that_it_ran_at(bench: Any, monkeypatch: Any, slope: Timing) -> None:
+    class Graph:
+        def __init__(self, stream: Any, capture: Any) -> None: ...
+        def replay(self) -> None: ...
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(timing, "Graph", Graph)
+    one = bench()
+    batch = one.timer.time_batch(slope, one.kernels(1e-6), 0, count=384, samples=3)
+    assert batch.sm_clock_hz == pytest.approx(1.5e9, rel=5e-3)
 
 
 def test_self_test__finds_events_that_time_another_stream(bench: Any) -> None:
