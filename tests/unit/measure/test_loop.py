@@ -201,6 +201,17 @@ def test_measure__cycles_stand_still_where_the_clock_swings() -> None:
     assert in_cycles.launch.warm_up_s is not None
 
 
+@pytest.mark.parametrize(("late", "settled"), [(1, True), (5, True), (10**6, False)])
+def test_measure__a_window_that_waited_for_the_spins_timeout_is_no_part_of_the_warm_up(
+    late: int, settled: bool
+) -> None:
+    device = FakeDevice(
+        interval=lambda batch, executions: 0.7 if batch < late else executions * 1e-3,
+        timed_out=lambda batch: batch < late,
+    )
+    assert measure(device, retries=0 if late > 5 else 5).launch.settled is settled
+
+
 def test_measure__cycles_that_drift_are_not_settled() -> None:
     device = FakeDevice(
         interval=lambda batch, executions: executions * 1.5e6 * 1.01**batch / swinging(batch),

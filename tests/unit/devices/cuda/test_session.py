@@ -307,3 +307,25 @@ def test_rotation__is_whole(sets: int, length: int) -> None:
     executions = [lambda: None for _ in range(sets)]
     assert len(rotation(executions)) == length
     assert length % sets == 0
+
+
+def test_open_case__a_first_call_that_loads_code_waits_for_no_spin_kernel(bench: Bench) -> None:
+    """The driver loads code only while nothing runs: a first call behind the spin kernel ends by its timeout."""
+
+    def prepare(box: Toolbox) -> Workload:
+        inner = copy_case().prepare(box)
+        loaded: list[bool] = []
+
+        def execute() -> None:
+            if not loaded:
+                loaded.append(True)
+                box.synchronize()
+            inner.executions[0]()
+
+        return replace(inner, executions=(execute,))
+
+    with bench.opened(copy_case(prepare=prepare)) as found:
+        begin_s = bench.cuda.host.monotonic()
+        measured = loop_of(found).measure(COPY, Timing.EVENTS)
+        assert bench.cuda.host.monotonic() - begin_s < timing.SPIN_TIMEOUT_S
+    assert measured.launch.settled
