@@ -38,8 +38,9 @@ from perfgate.workflow.stored import stored_verdict
 from perfgate.workflow.suites import LFS_HINT
 
 BASE_PILOT, HEAD_PILOT = 0, 1
-# Of a launch, where no baseline says otherwise: it is the number of pairs that decides, and what a pair costs.
-_BLOCKS = 3
+# Of a launch, where no baseline says otherwise: it is the number of pairs that decides, and what a pair costs. On an H200
+# launches of six own cases spread alike (within a tenth) with 5 blocks of 10 samples, with these, and with one block.
+_SAMPLING = {"blocks": 3, "samples_per_block": 5}
 BASE_BROKEN = "base-suite-is-broken"
 # Exit codes that a suite which cannot be loaded outweighs.
 _WEAKER = (ExitCode.PASSED, ExitCode.NO_BASELINE, ExitCode.UNDECIDED)
@@ -135,7 +136,7 @@ class _Contest:
         for place in places:
             place.mkdir()
         base_side, head_side = replace(ground.side, verified=str(places[0])), SideFolders(verified=str(places[1]))
-        head = replace(head, settings={"blocks": _BLOCKS, **head.settings}, side=head_side)
+        head = replace(head, settings={**_SAMPLING, **head.settings}, side=head_side)
         base = replace(head, own_suites=suites, inject=(), side=base_side, answers={})
         base, unloadable = _loadable_base(base, gpu, ground)
         suites = base.own_suites
