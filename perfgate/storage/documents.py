@@ -4,6 +4,7 @@ Reading: bounded bytes, strict JSON, format and version, schema, types, sense. W
 checks, then the canonical text, so that what was read is written back byte for byte.
 """
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -59,6 +60,22 @@ def read_document(path: Path) -> Run | Baseline | Report:
 def parse_run(text: bytes | str, source: str) -> Run:
     """Parse a run document; ``source`` names it in errors. Raises like ``read_run``."""
     return _read(RUN, text, source)
+
+
+def parse_checked_run(text: str, source: str) -> Run:
+    """Parse what ``render_run_json`` made and for whose bytes a hash vouches, in a third of the time of ``parse_run``.
+
+    It fitted when it was made; its types are looked at again.
+
+    Raises:
+        DocumentError: it is no run document.
+    """
+    try:
+        return decode(Run, content_of(json.loads(text), RUN, source))
+    except ValueError as error:
+        raise DocumentError(source, str(error)) from None
+    except CodecError as error:
+        raise DocumentError(source, error.reason, pointer=error.pointer) from None
 
 
 def parse_baseline(text: bytes | str, source: str) -> Baseline:

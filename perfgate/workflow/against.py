@@ -38,8 +38,8 @@ from perfgate.workflow.stored import stored_verdict
 from perfgate.workflow.suites import LFS_HINT
 
 BASE_PILOT, HEAD_PILOT = 0, 1
-# Of a launch, where no baseline says otherwise: it is the number of pairs that decides, and what a pair costs. On an H200
-# launches of six own cases spread alike (within a tenth) with 5 blocks of 10 samples, with these, and with one block.
+# Of a launch, where no baseline says otherwise: it is the number of pairs that decides, and what a pair costs. On an
+# H200 launches of six own cases spread alike, within a tenth, with 3 blocks of 10 samples, with these, and with one.
 _SAMPLING = {"blocks": 3, "samples_per_block": 5}
 BASE_BROKEN = "base-suite-is-broken"
 # Exit codes that a suite which cannot be loaded outweighs.
