@@ -46,7 +46,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "no_program": ("cannot be started",),
 }
 WRONG = ("wrong", "unwritten", "short")
-PLANTED = ("copy.pycuda", "product.torch")
+PLANTED = ("double.cupy", "product.torch")
 STRAIGHT = "const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) {\n        out[i] = scale"
 SCATTERED = STRAIGHT.replace(
     "const unsigned i = blockIdx.x * blockDim.x + threadIdx.x",

@@ -85,6 +85,13 @@ extern "C" __global__ void hash_words(const u32* __restrict__ words, u64 count, 
         one += mixed;
         other += random_bits(mixed, i);
     }
-    atomicAdd(&sums[0], one);
-    atomicAdd(&sums[1], other);
+    // One addition a warp: one a thread on the same two words took 25 ms for 256 MiB.
+    for (int lanes = 16; lanes > 0; lanes /= 2) {
+        one += __shfl_xor_sync(0xFFFFFFFFu, one, lanes);
+        other += __shfl_xor_sync(0xFFFFFFFFu, other, lanes);
+    }
+    if (threadIdx.x % 32 == 0) {
+        atomicAdd(&sums[0], one);
+        atomicAdd(&sums[1], other);
+    }
 }

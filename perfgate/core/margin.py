@@ -82,7 +82,7 @@ def margins(
         stored = calibrated.get(case_id)
         if stored is not None and _is_better(stored, learned, level, chip):
             spread = _implied(stored.relative, error)
-            learned = _clipped(level, stored.relative, stored.sessions, spread, _Range.of(case_id, policy))
+            learned = _clipped(level, stored.relative, stored.sessions, spread, _Range.of(case_id, level, policy))
         found[case_id] = _of_policy(case_id, learned, policy)
     return found
 
@@ -140,7 +140,7 @@ def _learned(case_id: str, level: SessionLevels, family: float | None, policy: P
         spread = shrunken_spread(default, count, level.spread, family)
         freedom = PRIOR_FREEDOM + seen_freedom(count)
         bound = prediction_bound(spread, freedom=freedom, sessions=count, quantile=1 - error)
-        return _clipped(level, bound, count, spread, _Range.of(case_id, policy))
+        return _clipped(level, bound, count, spread, _Range.of(case_id, level, policy))
     spread = default / PRIOR_RATIO
     return Margin(
         relative=default,
@@ -159,8 +159,10 @@ class _Range:
     cap: float
 
     @classmethod
-    def of(cls, case_id: str, policy: Policy) -> "_Range":
-        return cls(floor=policy.margin_floor, cap=margin_defaults(case_id).cross_chip)
+    def of(cls, case_id: str, level: SessionLevels, policy: Policy) -> "_Range":
+        defaults = margin_defaults(case_id)
+        is_fixed = not (level.same_chip or defaults.is_narrowed)
+        return cls(floor=defaults.cross_chip if is_fixed else policy.margin_floor, cap=defaults.cross_chip)
 
 
 def _clipped(level: SessionLevels, bound: float, sessions: int, spread: float, allowed: _Range) -> Margin:

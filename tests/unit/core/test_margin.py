@@ -107,6 +107,21 @@ def test_margins__never_fall_below_the_floor_however_many_quiet_sessions() -> No
     assert found.bound < POLICY.margin_floor
 
 
+@pytest.mark.parametrize("case_id", ["launch.graph_node", "bandwidth.h2d[bytes=64MiB]", "bandwidth.d2h[bytes=64MiB]"])
+def test_margins__chips_of_kinds_that_agree_do_not_narrow_the_margin_of_the_next(case_id: str) -> None:
+    # Four H200s read a graph's node within 0.2 %, the fifth 7 % more; four hosts agreed, the fifth copied 3 % slower.
+    alike = (0.0, 0.0001, 0.0002, 0.0001)
+    across, same = (
+        margins({case_id: level(*alike, same_chip=same_chip)}, policy=POLICY, calibrated={})[case_id]
+        for same_chip in (False, True)
+    )
+    assert across.relative == margin_defaults(case_id).cross_chip
+    assert same.relative < margin_defaults(case_id).same_chip
+    stored = CalibratedMargin(relative=0.004, sessions=9, same_chip=False)
+    one = margins({case_id: level(0.0, same_chip=False)}, policy=POLICY, calibrated={case_id: stored})[case_id]
+    assert one.relative == margin_defaults(case_id).cross_chip
+
+
 def test_margins__a_bound_beyond_the_cap_means_not_gated() -> None:
     found = margin_of(level(0.0, 0.01, 0.02))
     assert found.relative == margin_defaults(COPY).cross_chip
