@@ -1,15 +1,17 @@
-"""Launches that stand by: while one measures, the next has started Python and imports, and waits for its turn.
+"""Launches that stand by: while one measures, the next two have started Python and import, and wait for their turns.
 
 It touches no GPU before: a process that has opened one by importing alone ends at once, and its launch is started
 afresh, as is every launch whose process ended or is prepared for another side.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +26,10 @@ from perfgate.workflow.starting import launch_command, starter, write_order
 from perfgate.workflow.suites import import_ahead
 
 Start = Callable[[LaunchOrder, Path], "subprocess.Popen[bytes]"]
-# One measures, one imports, and the machine has something left for both.
+# One measures, two import, and the machine has something left for all.
 _LEAST_CORES = 4
+# To import PyTorch takes as long as a launch of six cases: one that is prepared while one measures would come late.
+_AHEAD = 2
 _DEVICES = "/dev/nvidia"
 # What a launch on a GPU imports whatever its cases are.
 _MODULES = ("perfgate.devices.cuda.session", "pycuda.driver", "pynvml")
@@ -60,7 +64,7 @@ def standing_by(kind: DeviceKind, orders: Sequence[LaunchOrder], modules: Iterab
 @contextlib.contextmanager
 def prepared_starts(kind: DeviceKind, orders: Sequence[LaunchOrder], modules: tuple[str, ...]) -> Iterator[Start]:
     """Do so whatever the device and the machine are; see ``standing_by``."""
-    waiting: dict[Preparation, subprocess.Popen[bytes]] = {}
+    waiting: dict[Preparation, list[subprocess.Popen[bytes]]] = defaultdict(list)
     by_index = {order.index: order for order in orders}
     afresh = starter(kind)
 
@@ -68,21 +72,23 @@ def prepared_starts(kind: DeviceKind, orders: Sequence[LaunchOrder], modules: tu
         return Preparation(folder=order.options.get("folder", ""), suites=order.own_suites, modules=modules)
 
     def start(order: LaunchOrder, journal: Path) -> "subprocess.Popen[bytes]":
-        process = waiting.pop(preparation(order), None)
+        prepared = waiting[preparation(order)]
+        process = prepared.pop(0) if prepared else None
         is_released = process is not None and _release(process, order, journal)
         if process is not None and not is_released:
             _end(process)
         process = process if process is not None and is_released else afresh(order, journal)
-        upcoming = by_index.get(order.index + 1)
-        if upcoming is not None and preparation(upcoming) not in waiting:
+        following = [by_index[index] for index in range(order.index + 1, order.index + 1 + _AHEAD) if index in by_index]
+        for needed, count in Counter(map(preparation, following)).items():
             with contextlib.suppress(OSError):
-                waiting[preparation(upcoming)] = _waiting(kind, preparation(upcoming))
+                while len(waiting[needed]) < count:
+                    waiting[needed].append(_waiting(kind, needed))
         return process
 
     try:
         yield start
     finally:
-        for process in waiting.values():
+        for process in itertools.chain(*waiting.values()):
             _end(process)
 
 
