@@ -109,7 +109,7 @@ def test_margins__never_fall_below_the_floor_however_many_quiet_sessions() -> No
 
 @pytest.mark.parametrize("case_id", ["launch.graph_node", "bandwidth.h2d[bytes=64MiB]", "bandwidth.d2h[bytes=64MiB]"])
 def test_margins__chips_of_kinds_that_agree_do_not_narrow_the_margin_of_the_next(case_id: str) -> None:
-    # Four H200s read a graph's node within 0.2 %, the fifth 7 % more; four hosts agreed, the fifth copied 3 % slower.
+    # Four H200s read a graph's node within 0.2 %, the fifth 7 % more; five hosts agreed, the sixth copied 3 % slower.
     alike = (0.0, 0.0001, 0.0002, 0.0001)
     across, same = (
         margins({case_id: level(*alike, same_chip=same_chip)}, policy=POLICY, calibrated={})[case_id]
