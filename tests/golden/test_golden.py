@@ -9,14 +9,17 @@ import pytest
 from perfgate.core.report import Report
 from perfgate.report.baseline_markdown import render_baseline_change_markdown
 from perfgate.report.baseline_text import render_baseline, render_baseline_change, render_baseline_list
+from perfgate.report.fleet_files import render_drain_list, render_fleet_csv, render_openmetrics
+from perfgate.report.fleet_page import render_fleet_html
+from perfgate.report.fleet_text import render_fleet
 from perfgate.report.history_text import render_history
 from perfgate.report.junit import render_junit
 from perfgate.report.markdown import render_markdown
 from perfgate.report.run_text import render_run
 from perfgate.report.table_csv import render_csv
 from perfgate.report.terminal import render_terminal
-from perfgate.storage.documents import render_report_json
-from tests.golden import documents, histories
+from perfgate.storage.documents import render_fleet_json, render_report_json
+from tests.golden import documents, fleets, histories
 from tests.golden.reports import REPORTS
 
 FOLDER = Path(__file__).parent
@@ -44,6 +47,15 @@ PAGES: dict[str, Callable[[], str]] = {
     "baseline-change.md": lambda: render_baseline_change_markdown(
         documents.change(), documents.baseline().gpu, run_url="https://ci.example/runs/7"
     ),
+    "fleet.txt": lambda: render_fleet(fleets.troubled()),
+    "fleet-wide.txt": lambda: render_fleet(fleets.troubled(), width=200),
+    "fleet-ascii.txt": lambda: render_fleet(fleets.troubled(), unicode=False),
+    "fleet-healthy.txt": lambda: render_fleet(fleets.healthy()),
+    "fleet.csv": lambda: render_fleet_csv(fleets.healthy()),
+    "fleet.json": lambda: render_fleet_json(fleets.healthy()),
+    "fleet.prom": lambda: render_openmetrics(fleets.healthy()),
+    "fleet.html": lambda: render_fleet_html(fleets.healthy()),
+    "fleet-drain.txt": lambda: render_drain_list(fleets.troubled(), fleets.HOSTS),
 }
 
 
