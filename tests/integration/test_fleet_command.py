@@ -65,9 +65,7 @@ def test_fleet_judge__a_slow_gpu_is_named_and_every_view_says_so(srun: Path, cap
     assert ",slow," in (tmp_path / "out" / "fleet-report.csv").read_text()
 
 
-def test_fleet_judge__damaged_and_foreign_files_are_missing_gpus_and_the_rest_is_judged(
-    srun: Path, capsys: Any
-) -> None:
+def test_fleet_judge__damaged_and_foreign_files_are_missing_gpus_the_rest_is_judged(srun: Path, capsys: Any) -> None:
     whole = (srun / "node0-1.json.gz").read_bytes()
     (srun / "node0-1.json.gz").write_bytes(whole[: len(whole) // 2])
     (srun / "node0-2.json.gz").unlink()
