@@ -48,9 +48,16 @@ class SessionLevels:
 
 
 def noise_family(case_id: str) -> str:
-    """Return what cases share defaults and spread with this one: ``"launch.gap"``, else the first part of the id."""
+    """Return what cases share defaults and spread with this one: ``"launch.gap"``, else the first part of the id.
+
+    A key with a bracket is the beginning of an id: ``"gemm.bf16[m="`` is of other shapes than ``"gemm.bf16[n=4096]"``.
+    """
     name = case_id.split("[", 1)[0]
-    named = [key for key in MARGIN_DEFAULTS if name == key or name.startswith(f"{key}.")]
+    named = [
+        key
+        for key in MARGIN_DEFAULTS
+        if name == key or name.startswith(f"{key}.") or ("[" in key and case_id.startswith(key))
+    ]
     return max(named, key=len, default=name.split(".", 1)[0])
 
 

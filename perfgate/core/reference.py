@@ -76,6 +76,8 @@ def reference(case_id: str, run: Run, baseline: Baseline) -> Reference | NoRefer
         return NoReference(reason=reason) if reason else new
     usable = _current(usable, margin_defaults(case_id).same_chip)
     own = [pair for pair in usable if _is_of_chip(pair[0], run)]
+    if not own:
+        usable = _of_newest_source(usable, margin_defaults(case_id).cross_chip)
     caveats = [_INJECTED] if waived else []
     same_driver = [pair for pair in own or usable if _driver(pair[0]) == run.environment.driver_version]
     if not same_driver and run.environment.driver_version is not None:
@@ -135,6 +137,24 @@ def _current(pairs: list[_Pair], margin: float) -> list[_Pair]:
         before.append(pair)
     kept = {id(session) for own in current.values() for session, _ in own}
     return [pair for pair in pairs if id(pair[0]) in kept]
+
+
+def _of_newest_source(pairs: list[_Pair], margin: float) -> list[_Pair]:
+    """Leave out sessions of other chips whose source is another than the newest session's, and whose level is too.
+
+    They describe other code, and how far it was from the present one is no noise between chips.
+    """
+    newest = pairs[-1][1].source_sha256
+    _, medians = pooled(
+        [logarithms(case.statistics()).tolist() for _, case in pairs if not differs(case.source_sha256, newest)]
+    )
+    level, edge = statistics.median(medians), math.log1p(margin)
+
+    def is_kept(case: SessionCase) -> bool:
+        moved = abs(statistics.median(logarithms(case.statistics()).tolist()) - level)
+        return not differs(case.source_sha256, newest) or moved <= edge
+
+    return [pair for pair in pairs if is_kept(pair[1])]
 
 
 def _is_step(before: list[_Pair], case: SessionCase, margin: float) -> bool:

@@ -59,6 +59,8 @@ def test_margin_defaults__by_family_and_chip(case_id: str, same: float, cross: f
 def test_noise_family__of_own_cases_is_their_family() -> None:
     assert noise_family("own.kernel[n=2]") == "own"
     assert noise_family("launch.gap[n=2]") == "launch.gap"
+    assert noise_family("gemm.bf16[m=16,n=8192,k=8192]") == "gemm.bf16[m="
+    assert noise_family("gemm.bf16[n=4096]") == "gemm"
 
 
 def test_margins__the_policys_own_value_goes_first_and_its_last_pattern_wins() -> None:

@@ -174,6 +174,23 @@ def test_reference__other_code_within_the_margin_is_no_step() -> None:
     assert len(found(make_baseline(session(2e-3), session(2.001e-3, case=slower))).sessions) == 2
 
 
+def test_reference__of_other_chips_only_those_of_the_newest_source_count_where_its_level_is_another() -> None:
+    new = {"source_sha256": "d" * 64}
+    old = [session(2e-3, chip=chip) for chip in ("1" * 12, "2" * 12)]
+    faster = found(make_baseline(*old, session(1.8e-3, chip="3" * 12, case=new)))
+    assert not faster.levels.same_chip
+    assert [case.source_sha256 for case in faster.cases] == ["d" * 64]
+    alike = found(make_baseline(*old, session(2.002e-3, chip="3" * 12, case=new)))
+    assert len(alike.levels.medians) == 3
+
+
+def test_reference__sessions_of_this_chip_stay_whatever_other_chips_were_given_since() -> None:
+    new = {"source_sha256": "d" * 64}
+    result = found(make_baseline(session(2e-3), session(1.8e-3, chip="3" * 12, case=new)))
+    assert result.levels.same_chip
+    assert len(result.sessions) == 1
+
+
 def test_reference__says_when_the_baseline_had_not_settled() -> None:
     assert codes(found(make_baseline(session(case={"settled": False})))) == {"not-settled"}
 
