@@ -166,6 +166,8 @@ def _case(ring: _Ring) -> Case:
         prepare=partial(_prepared, ring),
         sources=(SOURCE, _RING_SOURCE),
         unit=ring.unit,
+        # As all that needs a second GPU (peer.py): a baseline that has it would fail where that GPU is not visible.
+        gated=ring.peer_link is None,
         predicted_s=ring.steps * ring.slowest_step_s,
     )
 

@@ -216,6 +216,7 @@ def test_peer__walks_through_the_other_gpu_s_memory() -> None:
     case = next(one for one in device_cases(PAIR) if one.id.startswith("latency.peer"))
     assert case.id == "latency.peer[bytes=4MiB,link=nvlink-18x26.6,steps=2048]"
     assert case.work.footprint_bytes == 0
+    assert not case.gated
     toolbox = emulating(PAIR)
     lent: list[int] = []
     toolbox.peer_buffer = lambda size_bytes: lent.append(size_bytes) or toolbox.buffer(size_bytes)  # type: ignore[method-assign, func-returns-value]
