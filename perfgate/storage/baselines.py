@@ -1,5 +1,6 @@
 """The folder of baselines: one file for one GPU identity, found by identity and changed under a lock."""
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -103,12 +104,16 @@ def baseline_target(path_or_folder: Path, gpu: Gpu) -> Path:
     """
     if path_or_folder.name.endswith(_SUFFIXES) and not _is_folder(path_or_folder):
         return path_or_folder
+    # Listed before they are read: a file that appears meanwhile is this GPU's, of another update, and is added to.
+    taken: set[Path] = set()
+    with contextlib.suppress(OSError):  # what keeps a folder from being listed is told by what follows
+        taken.update(path_or_folder.iterdir())
     found = find_baseline(path_or_folder, gpu).found
     if found is not None:
         return found.path
     first = baseline_path(path_or_folder, gpu)
     numbered = (first.with_name(f"{first.stem}-{number}.json") for number in range(2, 1000))
-    return next(path for path in (first, *numbered) if not path.exists())
+    return next(path for path in (first, *numbered) if path not in taken)
 
 
 def update_baseline(path: Path, change: Callable[[Baseline | None], Baseline]) -> Baseline:

@@ -71,7 +71,7 @@ def test_against__fails_the_test_that_the_change_made_slower(run: Runs, project:
     times(project, test_slow=2.1e-3)
     result = run("tests")
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*tests.test_kernels.test_slow: regressed by +5*margin 0.3*", "*measured in turn*"])
+    result.stdout.fnmatch_lines(["*tests.test_kernels.test_slow: regressed by +*margin 0.3*", "*measured in turn*"])
     document = read_run(project / "run.json.out")
     assert len(document.launches) == 5
 

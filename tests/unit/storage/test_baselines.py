@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from perfgate.core.baseline import Baseline
 from perfgate.core.gpu import Gpu
 from perfgate.errors import DocumentError
+from perfgate.storage import baselines
 from perfgate.storage.baselines import (
     baseline_path,
     baseline_target,
@@ -149,6 +150,21 @@ def test_baseline_target__is_the_found_one_else_a_free_name(tmp_path: Path) -> N
     write_baseline(baseline_path(tmp_path, OTHER_BOARD), make_baseline(gpu=OTHER_BOARD))
     without_ecc = replace(OTHER_BOARD, ecc_enabled=False)
     assert baseline_target(tmp_path, without_ecc).name == "nvidia-h200_692-2g520-0282-001-2.json"
+
+
+def test_baseline_target__is_the_file_that_another_update_makes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two updates of a new GPU at once: both belong into one file, whoever is first."""
+    real = baselines.find_baseline
+
+    def overtaken(place: Path, gpu: Gpu) -> baselines.BaselineSearch:
+        search = real(place, gpu)
+        write_baseline(baseline_path(tmp_path, H200), make_baseline())
+        return search
+
+    monkeypatch.setattr(baselines, "find_baseline", overtaken)
+    assert baseline_target(tmp_path, H200) == baseline_path(tmp_path, H200)
 
 
 def test_update_baseline__gives_what_is_there_and_stores_what_comes_back(tmp_path: Path) -> None:
