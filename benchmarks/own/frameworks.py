@@ -84,8 +84,8 @@ def torch_small(stream):
 
 
 def numba_external(stream):
-    # Numba 0.68 looks for a name that numpy 2.5 has dropped.
-    np.vstack = getattr(np, "row_stack", np.vstack)
+    # numba-cuda 0.30 overloads np.row_stack, another name of np.vstack that numpy 2.5 has dropped.
+    np.row_stack = getattr(np, "row_stack", np.vstack)  # noqa: NPY201 - its fix names np.vstack, which is there
     from numba import cuda
 
     yield from doubled_by_numba(cuda, cuda.external_stream(stream.handle))
